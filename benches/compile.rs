@@ -1,8 +1,9 @@
-//! How fast functions are compiled: CLIF instructions of the kernels in `filetests/corpus/` a second, at both
-//! optimization levels, on one thread.
+//! Measures compile speed: CLIF instructions per second for the kernels in `filetests/corpus/`, at
+//! both optimization levels, on one thread.
 //!
-//! `cargo bench --bench compile` prints a line for each level, and one for each pass over machine instructions: what it takes for straight-line code, and how many
-//! times that for four times the code, which should be about four. It fails on a kernel that does not compile.
+//! `cargo bench --bench compile` prints a line for each level, and a line for each pass over
+//! machine instructions: its cost for straight-line code, and the factor of that cost for four
+//! times the code, which should be about four. It fails if a kernel does not compile.
 
 #[path = "growth/passes.rs"]
 mod passes;
@@ -19,7 +20,7 @@ use passes::{PASSES, straight_line};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long each level is measured.
+/// The measuring time of each level.
 const TIME: Duration = Duration::from_secs(3);
 
 fn kernels() -> Result<Vec<Function>, Box<dyn std::error::Error>> {
@@ -67,7 +68,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut times = [Duration::MAX; 2];
         for (time, rounds) in times.iter_mut().zip([300, 1200]) {
             let source = parse_function(&straight_line(rounds))?;
-            // The best of some, as the machine may have other things to do.
+            // The minimum of several runs, since the machine may be busy.
             for _ in 0..20 {
                 let mut func = source.clone();
                 let start = Instant::now();

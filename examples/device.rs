@@ -1,4 +1,5 @@
-//! Uses the simulated machine as an accelerator: memory, a kernel on all threads of two cores, a function of the host, an error.
+//! Uses the simulated machine as an accelerator: memory, a kernel on all threads of two cores, a
+//! host function, and an error.
 
 use cranelift_codegen::ir::{AbiParam, Signature, types::I32};
 use cranelift_codegen::{isa::CallConv, settings};
@@ -10,7 +11,7 @@ use npu_sim::{Config, TimingConfig};
 use std::error::Error;
 use std::sync::mpsc;
 
-/// Divides a million by a thousand numbers, of which one is 0 at first.
+/// Divides a million by each of a thousand numbers, one of which is 0 at first.
 pub fn run() -> Result<String, Box<dyn Error>> {
     let isa = isa::lookup_by_name("naplespu")?.finish(settings::Flags::new(settings::builder()))?;
     let two_cores = Config {
@@ -28,7 +29,7 @@ pub fn run() -> Result<String, Box<dyn Error>> {
     };
     device.add_host_function("report", &signature, Box::new(report))?;
 
-    // Its lines are the source locations of the functions.
+    // The lines of this file are the source locations of the functions.
     let file = ClifFile::parse("reciprocals.clif", include_bytes!("reciprocals.clif"));
     if !file.faults.is_empty() {
         return Err(file.source.render(&file.faults).into());
@@ -74,7 +75,7 @@ pub fn run() -> Result<String, Box<dyn Error>> {
     Ok(text)
 }
 
-/// Prints what became of it.
+/// Prints the results.
 pub fn main() -> Result<(), Box<dyn Error>> {
     print!("{}", run()?);
     Ok(())

@@ -1,13 +1,14 @@
-# Takes the lock of atomic operations, if nobody else wants it; else the routine in atomics.clif goes on, which says what the
-# lock is. In assembly, because every atomic operation goes through here and the compiler moves nothing across read_cr.
+# Acquires the lock of atomic operations, if no other thread wants it. Otherwise, the routine in
+# atomics.clif continues; it describes the lock. This is assembly because every atomic operation
+# executes it, and the compiler moves nothing across read_cr.
 #
-#   s0    address of a word; gives the address of the thread's flag
-#   s1    gives the word, loaded with the lock
+#   s0    in: address of a word; out: address of the thread's flag
+#   s1    out: the word, loaded under the lock
 
 __npu_atomic_enter:
         leah            s2, __npu_atomic_locks
         movei           s3, 2
-        read_cr         s4, sp                  # the tile: its register has number 0, as sp in the bits that count
+        read_cr         s4, sp                  # the tile: control register 0; the low bits of sp are 0
         move_i32        s5, s0
         leal            s2, __npu_atomic_locks
         read_cr         s6, s3                  # the thread
@@ -18,8 +19,8 @@ __npu_atomic_enter:
         andi            s7, s7, 31
         add_i32         s0, s2, s6              # the flag
         add_i32         s9, s2, s8              # its word
-        sub_i32         s10, s2, s8             # 4 before the other one
-        shl_i32         s7, s3, s7              # 2 at the place of the flag
+        sub_i32         s10, s2, s8             # 4 before the other word
+        shl_i32         s7, s3, s7              # 2 at the position of the flag
         store32_8       s3, (s0)
         load32          s9, (s9)
         load32          s10, 4(s10)

@@ -1,4 +1,5 @@
-//! Compiles the routines of the runtime for the usual settings, so that programs need neither read nor compile them.
+//! Compiles the routines of the runtime for the default settings, so that programs need not read
+//! and compile them.
 
 #[path = "src/source.rs"]
 mod source;
@@ -15,17 +16,18 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Routines that are made from another one by turning the sign of the last argument, whose sign is in its last word.
+/// Routines that negate the last argument of another routine; the sign is in its last word.
 const DIFFERENCES: &[(&str, &str)] = &[
     ("__npu_f32_sub", "__npu_f32_add"),
     ("__npu_f64_sub", "__npu_f64_add"),
     ("__npu_f128_sub", "__npu_f128_add"),
 ];
 
-/// Routines that CLIF cannot say as well, in assembly: a file each, with the name of the routine at its start.
+/// Assembly routines, for operations that CLIF cannot express as well: a file each, whose first
+/// label is the name of the routine.
 const ASSEMBLY: &[&str] = &["atomic_enter.s", "stack_switch.s"];
 
-/// A routine: what its text is of, where that stands, and the function.
+/// A routine: the routine with its text, the position of the text, and the function.
 struct Routine {
     text_of: String,
     text: (usize, usize, usize),
@@ -55,7 +57,7 @@ fn build() -> Result<(), String> {
     let isa = isa.for_runtime();
     let mut code = Vec::new();
     let routines = routines()?;
-    // By name.
+    // Ordered by name.
     let mut rows = BTreeMap::new();
     for file in ASSEMBLY {
         let (name, bytes, relocs) = assembled(file)?;
@@ -117,7 +119,7 @@ fn build() -> Result<(), String> {
     Ok(())
 }
 
-/// A row of the table of routines.
+/// Returns a row of the table of routines.
 fn row(
     name: &str,
     text_of: &str,
@@ -132,7 +134,7 @@ fn row(
     )
 }
 
-/// Name, bytes and references of a routine in assembly.
+/// Returns the name, bytes and references of an assembly routine.
 fn assembled(file: &str) -> Result<(String, Vec<u8>, Vec<Reloc>), String> {
     println!("cargo::rerun-if-changed={file}");
     let root = std::env::var_os("CARGO_MANIFEST_DIR").ok_or("CARGO_MANIFEST_DIR is not set")?;
@@ -156,11 +158,11 @@ fn assembled(file: &str) -> Result<(String, Vec<u8>, Vec<Reloc>), String> {
     Ok((first.name.clone(), bytes, relocs?))
 }
 
-/// All routines by name.
+/// Returns all routines by name.
 fn routines() -> Result<BTreeMap<String, Routine>, String> {
     let mut all = BTreeMap::new();
     for (number, (file, text)) in SOURCES.iter().enumerate() {
-        // A function ends with the first brace at the start of a line.
+        // A function ends at the first brace at the start of a line.
         let mut at = 0;
         let starts_at = |at: usize| match text[at..].find("\nfunction %") {
             _ if text[at..].starts_with("function %") => Some(at),
@@ -221,7 +223,7 @@ fn compile(isa: &Isa, function: &Function) -> Result<CompiledCode, String> {
         .map_err(|error| error.to_string())
 }
 
-/// A relocation: offset, number of the kind, symbol (none for the function itself) and addend.
+/// A relocation: offset, number of the kind, symbol (`None` for the function itself) and addend.
 type Reloc = (u32, u8, Option<String>, i64);
 
 fn relocs(code: &CompiledCode) -> Result<Vec<Reloc>, String> {

@@ -1,11 +1,11 @@
-# stack_switch: goes on where another stack was left.
+# stack_switch: suspends the current stack and resumes another one.
 #
-#   s0    where to leave this one: sp, fp and the address to go on at, a word each
-#   s1    where the other one is left; may be the same
-#   s2    a word for the other one, which it gets in s0
+#   s0    address for the context of the current stack: sp, fp and the resume address, a word each
+#   s1    address of the context of the other stack; may be the same
+#   s2    a word that the other stack receives in s0
 #
-# What a caller counts on is kept on the stack that is left, so the three words are enough, and a new stack is a top, any fp and the
-# address of a function of one argument.
+# Callee-saved registers are saved on the suspended stack, so three words are enough. The context of
+# a new stack is its top, any fp, and the address of a function with one argument.
 
 __npu_stack_switch:
         addi            sp, sp, -192
@@ -35,7 +35,7 @@ __npu_stack_switch:
         move_i32        s0, s2
         move_i32        sp, s8
         move_i32        fp, s9
-        movei           ra, 0                   # nobody called what a new stack starts with
+        movei           ra, 0                   # the first function of a new stack has no caller
         jmp             s10
         load_v16i32     v58, (sp)
         load_v16i32     v60, 64(sp)

@@ -1,4 +1,4 @@
-//! One kernel of the corpus: what is measured, and that it is right.
+//! Measures one kernel of the corpus and checks its results.
 
 use crate::Error;
 use crate::results::Counts;
@@ -15,7 +15,7 @@ use npu_sim::{Report, TimingConfig};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A kernel, an argument, and what it gives for that.
+/// A kernel, an argument, and the expected result.
 pub struct Kernel {
     pub name: String,
     argument: i32,
@@ -54,7 +54,7 @@ impl Kernel {
         Err(format!("{name} has no run line for {argument}").into())
     }
 
-    /// What the kernel costs, and the report of one thread.
+    /// Returns the costs of the kernel, and the report of one thread.
     pub fn counts(&self) -> Result<(Counts, Report), Error> {
         let one = self.timed(1)?;
         let counts = Counts {
@@ -67,7 +67,7 @@ impl Kernel {
         Ok((counts, one))
     }
 
-    /// Bytes of the code of all functions, on the machine's own floats.
+    /// Returns the code size of all functions in bytes, with the machine's own floats.
     fn bytes(&self, opt_level: &str) -> Result<u64, Error> {
         let isa = target(opt_level, false)?;
         let mut sum = 0;
@@ -79,7 +79,7 @@ impl Kernel {
         Ok(sum)
     }
 
-    /// A call on `threads` threads, whose results are checked.
+    /// Runs a timed call on `threads` threads and checks the results.
     fn timed(&self, threads: usize) -> Result<Report, Error> {
         let mut expected = self.expected.clone();
         if self.is_strict() {
@@ -93,7 +93,7 @@ impl Kernel {
         Ok(report.ok_or("no report")?)
     }
 
-    /// Whether the run lines are for floats of IEEE 754.
+    /// Returns whether the run lines assume IEEE 754 floats.
     fn is_strict(&self) -> bool {
         let mut options = self.file.header.config.iter().flat_map(|line| match line {
             ConfigLine::Set(words) => words,
@@ -102,7 +102,7 @@ impl Kernel {
         options.any(|word| word.text == "strict_float=true")
     }
 
-    /// The results of each thread, and what they took if they were timed.
+    /// Returns the results of each thread, and the report if the call was timed.
     fn run(
         &self,
         opt_level: &str,
@@ -120,7 +120,7 @@ impl Kernel {
     }
 }
 
-/// Whether all threads have the same results.
+/// Checks that all threads have the expected results.
 fn check(results: &[Vec<DataValue>], expected: &[DataValue]) -> Result<(), Error> {
     match results.iter().find(|values| *values != expected) {
         Some(wrong) => Err(format!("gives {wrong:?}, not {expected:?}").into()),
@@ -140,13 +140,13 @@ fn target(opt_level: &str, strict_float: bool) -> Result<Arc<Isa>, Error> {
     })
 }
 
-/// The pass that stands after `--without`.
+/// Returns the pass after `--without`.
 pub fn left_out() -> Result<Option<Pass>, Error> {
     let mut args = std::env::args().skip_while(|argument| argument != "--without").skip(1);
     Ok(args.next().map(|name| name.parse()).transpose()?)
 }
 
-/// The name of the kernel in a file.
+/// Returns the name of the kernel in a file.
 pub fn kernel_name(path: &Path) -> String {
     let stem = path.file_stem().unwrap_or_default();
     stem.to_string_lossy().into_owned()

@@ -1,31 +1,35 @@
-//! What the kernels in `filetests/corpus/` cost on the machine: cycles of the timing model, beside those of the LLVM compiler for
-//! NaplesPU on the hardware (`benches/data/llvm-cycles.tsv`).
+//! Measures the cycles of the kernels in `filetests/corpus/` on the timing model, and compares them
+//! with those of the LLVM compiler for NaplesPU on the hardware (`benches/data/llvm-cycles.tsv`).
 //!
-//! `cargo bench --bench cycles` prints a line for each kernel and number of threads, and the geometric means. Every result is
-//! compared with that of the kernel's run line, on every thread. The run lines of kernels on floats are those of IEEE 754: these kernels
-//! are also run so, and what is measured, on the machine's own floats, has to give what unoptimized code gives. A kernel that is refused, ends otherwise than by returning, or
-//! gives another result is named, and the bench fails.
+//! `cargo bench --bench cycles` prints a line for each kernel and number of threads, and the
+//! geometric means. Every result is compared with that of the kernel's run line, on every thread.
+//! The run lines of float kernels assume IEEE 754 floats. These kernels run in that mode too; the
+//! measured runs, with the machine's own floats, are compared with unoptimized code. The bench
+//! fails, and names the kernel, if a kernel is refused, does not return, or returns another result.
 //!
-//! `-- --check` also compares code size, executed instructions and cycles with `benches/results/corpus.tsv` and fails if one
-//! of them is more than 2 % above it in sum; `-- --update` writes that file. None of these counts depends on the machine that
-//! the bench runs on.
-//!
-//! `-- --pictures` draws `docs/pictures/`: cycles by cause, and growth from `benches/results/growth.tsv`.
-//!
-//! `-- --without PASS` leaves out a pass of the compiler: what it is worth. `-- --folder FOLDER` measures the kernels of another folder
-//! of the repository, of which LLVM has no figures; it goes with none of the three above.
+//! - `-- --check` also compares code size, executed instructions and cycles with
+//!   `benches/results/corpus.tsv`. It fails if a sum exceeds the file by more than 2 %.
+//! - `-- --update` writes that file. The counts do not depend on the host.
+//! - `-- --pictures` draws `docs/pictures/`: cycles by cause, and growth from
+//!   `benches/results/growth.tsv`.
+//! - `-- --without PASS` disables a pass of the compiler, to measure its benefit.
+//! - `-- --folder FOLDER` measures the kernels of another directory of the repository, without
+//!   LLVM's figures. It cannot be combined with the first three options.
 //!
 //! # What the two figures contain
 //!
-//! - LLVM's are of the whole program: about 30 cycles of start-up code are in them, and the end of each thread. Ours go from the
-//!   entry of the kernel to its return. Both start with cold caches and no extra memory delay.
-//! - LLVM's code was made from C by clang 13 at -O3, which unrolls loops. The CLIF is what clang 19 at -O2, with unrolling off,
-//!   made of the same C. So part of a ratio is the input.
-//! - With eight threads each runs the whole kernel on a stack of its own, in both. LLVM's figures of some kernels then move by up
-//!   to 4 percent with the placement of code.
-//! - LLVM's code uses the machine's own floats, and so do these runs; but its results were compared with those of IEEE floats, and
-//!   the cycles count also where they differ. `modpow` does not come to an end there (integer remainder by the float unit), `div64`
-//!   and `newton_f64` do not compile: these kernels have no figures of LLVM's.
+//! - LLVM's figures cover the whole program, including about 30 cycles of start-up code and the end
+//!   of each thread. Ours cover the kernel from its entry to its return. Both start with cold
+//!   caches and without additional memory delay.
+//! - LLVM's code was compiled from C by clang 13 at -O3, which unrolls loops. The CLIF comes from
+//!   the same C, compiled by clang 19 at -O2 without unrolling. So part of a ratio is due to the
+//!   input.
+//! - With eight threads, each thread runs the whole kernel on its own stack, in both. Some of
+//!   LLVM's figures then vary by up to 4 percent with the placement of code.
+//! - LLVM's code uses the machine's own floats, and so do these runs. LLVM's results were compared
+//!   with those of IEEE floats; the cycles count even if the results differ. Three kernels have no
+//!   figures of LLVM's: `modpow` does not terminate there (integer remainder by the float unit),
+//!   and `div64` and `newton_f64` do not compile.
 
 mod kernel;
 mod pictures;
@@ -40,16 +44,16 @@ use std::process::ExitCode;
 
 type Error = Box<dyn std::error::Error>;
 
-/// The argument of kernels of which LLVM has no figure.
+/// The argument of kernels without figures of LLVM's.
 const ARGUMENT: i32 = 123_456_789;
 
-/// Numbers of threads.
+/// The numbers of threads.
 const THREADS: [usize; 2] = [1, 8];
 
-/// Argument and cycles, by kernel and number of threads.
+/// The argument and cycles, by kernel and number of threads.
 type Figures = HashMap<(String, usize), (i32, u64)>;
 
-/// LLVM's cycles and the argument that they are for, by kernel and number of threads.
+/// Returns LLVM's cycles and their arguments, by kernel and number of threads.
 fn llvm() -> Result<Figures, Error> {
     let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/data/llvm-cycles.tsv");
     let table = std::fs::read_to_string(table)?;
@@ -64,7 +68,7 @@ fn llvm() -> Result<Figures, Error> {
     Ok(all)
 }
 
-/// LLVM's figures of a kernel: the argument, and cycles by number of threads.
+/// Returns LLVM's figures of a kernel: the argument, and cycles by number of threads.
 fn of_llvm(figures: &mut Figures, kernel: &str) -> Result<(i32, [Option<u64>; 2]), Error> {
     let found = THREADS.map(|threads| figures.remove(&(kernel.to_owned(), threads)));
     match found {
@@ -78,21 +82,21 @@ fn of_llvm(figures: &mut Figures, kernel: &str) -> Result<(i32, [Option<u64>; 2]
     }
 }
 
-/// What the kernels that ran took.
+/// The costs of the kernels that ran.
 #[derive(Default)]
 struct Measured {
     counts: BTreeMap<String, Counts>,
-    /// With one thread.
+    /// The reports of single-threaded runs.
     reports: BTreeMap<String, Report>,
 }
 
-/// The folder of the command line, if it names one.
+/// Returns the directory of the command line, if any.
 fn folder() -> Option<String> {
     let mut arguments = std::env::args().skip_while(|argument| argument != "--folder");
     arguments.nth(1)
 }
 
-/// Prints the table; gives the counts of the kernels that ran, and whether every kernel did.
+/// Prints the table. Returns the counts of the kernels that ran, and whether every kernel ran.
 fn run() -> Result<(Measured, bool), Error> {
     let mut paths = Vec::new();
     let other = folder();

@@ -1,4 +1,4 @@
-//! Pictures of the counts, as SVG files in `docs/pictures/`.
+//! Draws the counts as SVG files in `docs/pictures/`.
 
 use crate::Error;
 use npu_sim::{Report, Stall};
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// What a cycle of a thread was spent on, with its colour. What is in no other part is in the last.
+/// The causes of a thread's cycles, with their colors. The last part contains all other causes.
 const PARTS: [(&str, &str, &[Stall]); 6] = [
     ("issue", "#4878a8", &[]),
     ("integer result", "#e49444", &[Stall::Integer]),
@@ -25,7 +25,7 @@ const PARTS: [(&str, &str, &[Stall]); 6] = [
     ("other", "#b8b0ac", &[]),
 ];
 
-/// Colours of lines.
+/// The colors of lines.
 const COLOURS: [&str; 13] = [
     "#4878a8", "#e49444", "#d1615d", "#85b6b2", "#6a9f58", "#e7ca60", "#a87c9f", "#f1a2a9", "#967662", "#b8b0ac",
     "#2f4f7f", "#7f2f4f", "#2f7f4f",
@@ -42,7 +42,7 @@ pub fn write(reports: &BTreeMap<String, Report>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The cycles of a thread by cause, in the order of the parts.
+/// Returns the cycles of a thread by cause, in the order of the parts.
 fn parts(report: &Report) -> [u64; PARTS.len()] {
     let total = &report.total;
     let mut parts = PARTS.map(|(_, _, causes)| causes.iter().map(|&cause| total.stalled(cause)).sum());
@@ -52,7 +52,7 @@ fn parts(report: &Report) -> [u64; PARTS.len()] {
     parts
 }
 
-/// The start of a picture.
+/// Returns the start of a picture.
 fn picture(width: usize, height: usize, title: &str) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
@@ -61,7 +61,7 @@ fn picture(width: usize, height: usize, title: &str) -> String {
     )
 }
 
-/// A bar for each kernel, of the length 100 percent.
+/// Returns a picture with a bar of length 100 percent for each kernel.
 fn cycles(reports: &BTreeMap<String, Report>) -> String {
     const LEFT: f64 = 130.0;
     const LENGTH: f64 = 600.0;
@@ -97,7 +97,8 @@ fn cycles(reports: &BTreeMap<String, Report>) -> String {
     text + "</svg>\n"
 }
 
-/// Time for a CLIF instruction over the size of the function, a line for each shape, both axes logarithmic.
+/// Returns a picture of the time per CLIF instruction over the function size: a line for each
+/// shape, on logarithmic axes.
 fn growth(table: &str) -> Result<String, Error> {
     const LEFT: f64 = 60.0;
     const TOP: f64 = 40.0;

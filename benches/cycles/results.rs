@@ -1,29 +1,29 @@
-//! The counts that are kept in `benches/results/corpus.tsv`, and the comparison with them.
+//! The recorded counts in `benches/results/corpus.tsv`, and the comparison with them.
 
 use crate::Error;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// What one kernel costs, on the machine's own floats.
+/// The costs of one kernel, with the machine's own floats.
 #[derive(Clone, Copy, Default)]
 pub struct Counts {
-    /// Bytes of code at `opt_level=none`.
+    /// The code size in bytes at `opt_level=none`.
     pub bytes_none: u64,
-    /// The same at `speed`, as for all that follows.
+    /// The code size in bytes at `speed`, like all following costs.
     pub bytes_speed: u64,
-    /// Executed instructions of one thread.
+    /// The executed instructions of one thread.
     pub instructions: u64,
-    /// Cycles with one thread.
+    /// The cycles with one thread.
     pub cycles_1: u64,
-    /// Cycles with eight threads, each of which runs the whole kernel.
+    /// The cycles with eight threads, each of which runs the whole kernel.
     pub cycles_8: u64,
 }
 
 /// The columns, in order.
 const COLUMNS: [&str; 5] = ["bytes_none", "bytes_speed", "instructions", "cycles_1", "cycles_8"];
 
-/// How much a sum may grow before the file has to say so: two percent.
+/// The factor by which a sum may exceed the recorded one.
 const ALLOWED: f64 = 1.02;
 
 impl Counts {
@@ -67,11 +67,12 @@ pub fn write(counts: &BTreeMap<String, Counts>) -> Result<(), Error> {
     Ok(std::fs::write(path(), text)?)
 }
 
-/// Compares the sums over the kernels of the file with what the file says.
+/// Compares the sums over the kernels of the file with the recorded ones.
 ///
 /// # Errors
 ///
-/// Every column that grew by more than is allowed, kernels of the file that did not run, kernels that it lacks.
+/// Columns that grew too much, kernels of the file that did not run, and kernels missing in the
+/// file.
 pub fn check(counts: &BTreeMap<String, Counts>) -> Result<(), Error> {
     let text = std::fs::read_to_string(path())?;
     let mut before = [0; COLUMNS.len()];

@@ -1,11 +1,13 @@
-//! Straight-line machine code of any length, for what the passes over machine instructions take as it grows.
+//! Straight-line machine code of any length, to measure how the passes over machine instructions
+//! scale.
 
-/// The passes over machine instructions, by name.
+/// The names of the passes over machine instructions.
 pub const PASSES: &[&str] = &[
     "copyprop", "wrap", "masks", "jumps", "carried", "rename", "sched", "hazard", "relax",
 ];
 
-/// Code with what the passes look for: moves, operations under two masks, loads and their users.
+/// Returns code that gives the passes work: moves, operations under two masks, loads and their
+/// users.
 pub fn straight_line(rounds: usize) -> String {
     let round = "move_i32 s20, s0
         add_i32 s21, s20, s1

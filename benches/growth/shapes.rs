@@ -1,21 +1,22 @@
-//! Functions of any size, in the shapes in which compilers tend to be slow.
+//! Functions of any size, in shapes that tend to be slow to compile.
 //!
-//! Each shape is CLIF text for a number of instructions, which is met within a few. The same number gives the same text.
+//! Each shape generates CLIF text with approximately a given number of instructions. The text is
+//! deterministic.
 
 use std::fmt::Write as _;
 
-/// A shape by name.
+/// A named shape.
 #[derive(Debug)]
 pub struct Shape {
-    /// Its name in tables.
+    /// The name in tables.
     pub name: &'static str,
-    /// What it looks like.
+    /// A description.
     pub about: &'static str,
-    /// The text of a function with about this many instructions.
+    /// Returns the text of a function with about this many instructions.
     pub text: fn(usize) -> String,
 }
 
-/// The shapes.
+/// All shapes.
 pub const SHAPES: &[Shape] = &[
     Shape {
         name: "i32",
@@ -84,7 +85,7 @@ pub const SHAPES: &[Shape] = &[
     },
 ];
 
-/// Writing to a string does not fail.
+/// Writing to a string cannot fail.
 macro_rules! line {
     ($text:ident, $($arg:tt)*) => {
         let _ = writeln!($text, $($arg)*);

@@ -1,4 +1,5 @@
-//! A fingerprint of the prover: answers of another one are not found in a cache.
+//! Computes a fingerprint of the prover, so that the cache does not return answers of another
+//! prover.
 
 use sha2::{Digest, Sha256};
 use std::fs;
@@ -6,8 +7,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// What an answer depends on beside the function and its code, from the root of the repository: the prover, the meaning of the
-/// machine, the calling convention and the routines of the runtime. A folder stands for all its files.
+/// The inputs of an answer besides the function and its code, relative to the root of the
+/// repository: the prover, the semantics of the machine, the calling convention and the routines of
+/// the runtime. A directory stands for all its files.
 const SOURCES: &[&str] = &[
     "Cargo.lock",
     "crates/naplespu-verify/src",
@@ -36,7 +38,7 @@ fn fingerprint() -> io::Result<String> {
     let root = own.join("../..");
     let mut hash = Sha256::new();
     hash.update(std::env::var("CARGO_PKG_VERSION").unwrap_or_default());
-    // In a package the version stands for all of them.
+    // In a published package, the version replaces the files.
     if root.join("isle/prelude.isle").is_file() {
         for source in SOURCES {
             let path = root.join(source);
@@ -49,7 +51,7 @@ fn fingerprint() -> io::Result<String> {
     Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Adds a file, or all of a folder in the order of the names.
+/// Adds a file, or all files of a directory in the order of their names.
 fn add(path: &Path, name: &str, hash: &mut Sha256) -> io::Result<()> {
     if path.is_dir() {
         let mut entries = fs::read_dir(path)?.collect::<io::Result<Vec<_>>>()?;

@@ -1,4 +1,5 @@
-//! One kernel, a matrix product in CLIF, on 1, 2, 4 and 8 hardware threads: the same memory each time, and what the threads are worth.
+//! Runs a matrix product in CLIF on 1, 2, 4 and 8 hardware threads, checks the product, and prints
+//! the speed-up.
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::settings::{self, Configurable};
@@ -8,23 +9,23 @@ use npu_sim::TimingConfig;
 use std::error::Error;
 use std::fmt::Write;
 
-/// Rows and columns.
+/// The number of rows and of columns.
 const SIZE: usize = 64;
 
-/// Cycles that memory takes beyond the fastest there is.
+/// The additional latency of memory, in cycles.
 const MEMORY_DELAY: u32 = 20;
 
 fn word(number: u32) -> DataValue {
     DataValue::I32(number.cast_signed())
 }
 
-/// What one run took.
+/// The costs of one run.
 pub struct Run {
-    /// Hardware threads.
+    /// The number of hardware threads.
     pub threads: usize,
-    /// Cycles.
+    /// The number of cycles.
     pub cycles: u64,
-    /// Instructions of all threads.
+    /// The number of instructions of all threads.
     pub instructions: u64,
 }
 
@@ -82,7 +83,7 @@ fn product(a: &[u32], b: &[u32]) -> Vec<u32> {
     (0..SIZE * SIZE).map(|i| sum(i / SIZE, i % SIZE)).collect()
 }
 
-/// A line for each run.
+/// Returns a table with a line for each run.
 pub fn table(runs: &[Run]) -> String {
     let mut text = String::from("threads    cycles  instructions   IPC  speed-up\n");
     for run in runs {

@@ -1,6 +1,7 @@
-//! Compiles programs in a small language, Brook (see `brook/mod.rs`), and runs them on the simulated device.
+//! Compiles programs in a small language, Brook (see `brook/mod.rs`), and runs them on the
+//! simulated device.
 //!
-//! Without arguments all of `programs/` is run, otherwise the files that are named.
+//! Without arguments all of `programs/` run, otherwise the given files.
 
 mod brook;
 

@@ -1,5 +1,6 @@
-/* A picture of 256 by 64 grey bytes, each of which becomes the mean of itself and its neighbours, by vectors of sixteen bytes.
-   Threads take lines in turn. The result is the sum of all bytes, the same for every number of threads.
+/* Blurs a picture of 256 by 64 grey bytes: each byte becomes the mean of itself and its neighbours,
+   computed with vectors of sixteen bytes. Threads handle lines in turn. The result is the sum of all
+   bytes, independent of the number of threads.
 
    clang --target=wasm32 -O2 -msimd128 -I ../../include -nostdlib -Wl,--no-entry,--strip-debug -o blur.wasm blur.c
    clif-util wasm blur.wasm --threads 8 --invoke blur 8 */
@@ -10,7 +11,7 @@
 #define WIDTH 256
 #define HEIGHT 64
 #define LANES 16
-/* Around the picture, so that every byte has neighbours and lines of it are lines of the cache. */
+/* Surrounds the picture, so that every byte has neighbours and its lines are aligned to cache lines. */
 #define BORDER 32
 #define CACHE_LINE 64
 
@@ -24,12 +25,12 @@ static void paint(int y) {
         state = state * 1664525 + 1013904223;
         picture[y + 1][x + BORDER] = state >> 24;
     }
-    /* For threads of other cores. */
+    /* Makes the line visible to threads of other cores. */
     for (int x = 0; x < WIDTH + 2 * BORDER; x += CACHE_LINE) npu_flush(&picture[y + 1][x]);
 }
 
 static void mean(int y) {
-    /* 65536 / 9, rounded up: the upper half of a product with it is a ninth. */
+    /* 65536 / 9, rounded up: the upper half of a product with it is a ninth of the other factor. */
     v128_t ninth = wasm_u16x8_splat(7282);
     for (int x = 0; x < WIDTH; x += LANES) {
         v128_t lower = wasm_u16x8_splat(0), upper = lower;

@@ -1,5 +1,5 @@
-/* The longest of the first Collatz sequences. Threads take numbers, eight at a time, from a counter; the best result is under a lock that
-   waits, and the last thread to end wakes the others.
+/* Finds the longest of the first Collatz sequences. Threads take numbers from a counter, eight at a
+   time. A blocking lock protects the best result. The last thread to finish wakes the others.
 
    clang --target=wasm32 -O2 -matomics -mbulk-memory -nostdlib -Wl,--no-entry,--strip-debug,--shared-memory,--max-memory=131072 -o collatz.wasm collatz.c
    clif-util wasm collatz.wasm --threads 8 --invoke longest 1000 8 */
@@ -7,7 +7,7 @@
 static int next = 1, ended, lock;
 static int best_start, best_steps = -1;
 
-/* 0: free, 1: taken, 2: taken, and somebody may wait. */
+/* 0: free, 1: taken, 2: taken, and other threads may be waiting. */
 static void take(int *lock) {
     int before = 0;
     if (__atomic_compare_exchange_n(lock, &before, 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))

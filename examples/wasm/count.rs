@@ -1,4 +1,4 @@
-//! Primes below a number, by as many threads as are told.
+//! Counts the primes below a number, on a given number of threads.
 //!
 //!     rustc --target wasm32-unknown-unknown --crate-type cdylib -C opt-level=2 -C panic=abort -C strip=debuginfo -o count.wasm count.rs
 //!     clif-util wasm count.wasm --threads 8 --invoke primes 1000 8

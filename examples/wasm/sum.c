@@ -1,4 +1,4 @@
-/* A sum of squares by as many threads as are told, each of which takes every so-manieth number.
+/* Sums squares on `threads` threads. Each thread handles every `threads`th number.
 
    clang --target=wasm32 -O2 -I ../../include -nostdlib -Wl,--no-entry,--strip-debug -o sum.wasm sum.c
    clif-util wasm sum.wasm --threads 8 --invoke sum 1000 8 */
@@ -8,7 +8,7 @@
 enum { MOST = 64 };
 static int parts[MOST];
 
-/* What a thread keeps on its stack, where nobody else may write. */
+/* The partial sum is on the thread's own stack. */
 static __attribute__((noinline)) void add(volatile int *to, int number) { *to += number * number; }
 
 __attribute__((export_name("sum"))) int sum(int count, int threads) {

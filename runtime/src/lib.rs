@@ -1,24 +1,27 @@
-//! The runtime: routines for what the NaplesPU has no instruction for, written in CLIF; in assembly where CLIF cannot say it.
+//! The runtime: routines for operations without an instruction of the NaplesPU. They are written in
+//! CLIF, or in assembly where CLIF cannot express them.
 //!
 //! # Contract
 //!
-//! Compiled code calls the routines by the names that [`cranelift_naplespu::runtime`] has. Whoever links a program takes those that it
-//! refers to, together with those that they refer to in turn: [`compiled`] gives the code of one, which the build script made for the
-//! usual settings, without any work; [`function`] its CLIF, to be compiled with
-//! [`Isa::for_runtime`](cranelift_naplespu::Isa::for_runtime) for others. [`functions`] gives all. What is referred to and is no
-//! routine is a data object: [`data`].
+//! Compiled code calls the routines by the names in [`cranelift_naplespu::runtime`]. A program is
+//! linked with the routines that it refers to, transitively. [`compiled`] returns the code of a
+//! routine, which the build script compiled for the default settings. For other settings,
+//! [`function`] returns its CLIF, to be compiled with
+//! [`Isa::for_runtime`](cranelift_naplespu::Isa::for_runtime). [`functions`] returns all of them.
+//! References to other names are references to data objects: [`data`].
 //!
 //! # Invariants
 //!
-//! - Every routine of [`cranelift_naplespu::runtime::Routine`] and [`cranelift_naplespu::runtime::LaneRoutine`] is here, with the signature given there.
-//! - What [`compiled`] gives is what compiling [`function`] gives.
+//! - Every routine of [`cranelift_naplespu::runtime::Routine`] and
+//!   [`cranelift_naplespu::runtime::LaneRoutine`] exists, with the signature given there.
+//! - [`compiled`] returns the same code as compiling [`function`].
 
 #![deny(missing_docs)]
 
 mod source;
 pub mod unwind;
 
-/// What the build script made: the code of all routines and where each stands in the sources.
+/// The output of the build script: the code of all routines and their positions in the sources.
 mod built {
     include!(concat!(env!("OUT_DIR"), "/routines.rs"));
 }
@@ -33,31 +36,35 @@ use npu_mc::machine::{BARRIER_COUNTERS, BARRIER_IDS, CACHE_LINE, WORD_SLOT};
 use source::{CHECKS, SOURCES, made_from, parse};
 use std::sync::OnceLock;
 
-/// A data object of the runtime. It is in main memory, and zero when a program starts unless its name says otherwise.
+/// A data object of the runtime. It is in main memory and zero-initialized, unless the
+/// documentation of its name says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data {
-    /// Bytes.
+    /// The size in bytes.
     pub size: u32,
-    /// In bytes, a power of two.
+    /// The alignment in bytes, a power of two.
     pub align: u32,
 }
 
-/// Name of the locks of atomic operations: a line for each tile. No thread has one between the calls of a host, which
-/// clears what a thread leaves that stops half-way.
+/// The name of the locks of atomic operations: a cache line for each tile. All locks are free
+/// between the calls of a host, which releases the locks of threads that stopped early.
 pub const ATOMIC_LOCKS: &str = "__npu_atomic_locks";
 
-/// Name of the lock of atomic operations between cores, of which the same holds.
+/// The name of the lock of atomic operations between cores, which is free between calls as well.
 pub const MACHINE_LOCK: &str = "__npu_machine_lock";
 
-/// Name of two words about thread-local storage, which whoever loads a program writes: the address of the block of the first thread
-/// of the first tile, and the bytes from each block to that of the next thread. Tiles have as many threads as a core can have.
+/// The name of two words about thread-local storage, which the loader of a program writes: the
+/// address of the block of the first thread of the first tile, and the distance in bytes between
+/// the blocks of consecutive threads. Every tile counts with the maximum number of threads of a
+/// core.
 pub const TLS: &str = "__npu_tls";
 
-/// Name of the table by which the routine that throws exceptions finds handlers: a word with the number of functions, and one with the
-/// address of their list, of which [`unwind`] makes the words. Whoever links a program fills it.
+/// The name of the unwind table of exceptions: a word with the number of functions, and a word with
+/// the address of their list. [`unwind`] computes the words of the list; the linker of a program
+/// fills the table.
 pub const UNWIND_TABLE: &str = "__npu_unwind_table";
 
-/// The data object of the runtime with this name, without `%`. Routines refer to it by that.
+/// Returns the data object of the runtime with this name, without `%`.
 pub fn data(name: &str) -> Option<Data> {
     let (size, align) = match name {
         ATOMIC_LOCKS => (BARRIER_IDS / BARRIER_COUNTERS * CACHE_LINE, CACHE_LINE),
@@ -69,38 +76,39 @@ pub fn data(name: &str) -> Option<Data> {
     Some(Data { size, align })
 }
 
-/// Names that Cranelift's library calls have, and the routine that throws exceptions; the runtime offers them unless a program has its own.
+/// The names of Cranelift's library calls, and the routine that throws exceptions. Definitions of
+/// the program take precedence.
 const LIBRARY: &[&str] = &["memcpy", "memmove", "memset", "memcmp", "npu_throw"];
 
-/// A routine as the build script leaves it.
+/// A routine in the output of the build script.
 struct Built {
     name: &'static str,
-    /// The routine whose text this one is made from, mostly itself; empty if it is no CLIF.
+    /// The routine whose text this one is made from, mostly itself; empty for assembly.
     text_of: &'static str,
-    /// The number of its source, and where its text starts and ends there.
+    /// The number of its source, and the start and end of its text there.
     text: (usize, usize, usize),
-    /// Where its code starts and ends in [`CODE`].
+    /// The start and end of its code in [`CODE`].
     code: (usize, usize),
     pool_start: u32,
-    /// Offset, number of the kind, symbol (none for itself) and addend.
+    /// Offset, number of the kind, symbol (`None` for the routine itself) and addend.
     relocs: &'static [(u32, u32, Option<&'static str>, i64)],
     /// Offset and trap code.
     traps: &'static [(u32, u8)],
 }
 
 impl Built {
-    /// Whether it is CLIF, which is compiled for each target, and not assembly.
+    /// Returns whether it is CLIF, which is compiled for each target, not assembly.
     fn is_clif(&self) -> bool {
         !self.text_of.is_empty()
     }
 }
 
-/// Whether the name is one of those that library calls have, which programs may use as well.
+/// Returns whether the name is one of the library calls, which programs may call too.
 pub fn is_library(name: &str) -> bool {
     LIBRARY.contains(&name)
 }
 
-/// The place of a routine in the list.
+/// Returns the index of a routine in the list.
 fn find(name: &str) -> Option<usize> {
     if !is_reserved(name) && !is_library(name) {
         return None;
@@ -108,11 +116,11 @@ fn find(name: &str) -> Option<usize> {
     ROUTINES.binary_search_by(|routine| routine.name.cmp(name)).ok()
 }
 
-/// All functions of the runtime that are CLIF.
+/// Returns all functions of the runtime in CLIF.
 ///
 /// # Errors
 ///
-/// The reader's message if a source is not CLIF, which a test of this crate excludes.
+/// The reader's message if a source is invalid, which a test of this crate excludes.
 pub fn functions() -> Result<Vec<Function>, String> {
     ROUTINES.iter().filter(|routine| routine.is_clif()).map(read).collect()
 }
@@ -129,7 +137,8 @@ fn read(routine: &Built) -> Result<Function, String> {
         .ok_or_else(|| format!("{} cannot be made from {}", routine.name, routine.text_of))
 }
 
-/// The function of the runtime with this name, without `%`, if it is CLIF. Its text is read once a process.
+/// Returns the function of the runtime with this name, without `%`, if it is CLIF. Its text is
+/// parsed once in a process.
 ///
 /// # Errors
 ///
@@ -143,9 +152,10 @@ pub fn function(name: &str) -> Result<Option<&'static Function>, String> {
     function.as_ref().map(Some).map_err(Clone::clone)
 }
 
-/// The code of the routine with this name, without `%`, as `isa` would compile it, if that is known without compiling: for a target
-/// [for the runtime](Isa::for_runtime) with the settings and flags that are usual, or for any if the routine is assembly. Relocations name routines of the runtime; what a
-/// debugger wants to know is not there.
+/// Returns the code of the routine with this name, without `%`, as `isa` would compile it, if it is
+/// available without compilation: for a target [for the runtime](Isa::for_runtime) with default
+/// settings and flags, or for any target if the routine is assembly. Relocations name routines of
+/// the runtime; debug information is missing.
 pub fn compiled(isa: &Isa, name: &str) -> Option<CompiledCode> {
     let routine = &ROUTINES[find(name)?];
     if routine.is_clif() && !is_usual(isa) {
@@ -173,7 +183,7 @@ pub fn compiled(isa: &Isa, name: &str) -> Option<CompiledCode> {
     Some(code)
 }
 
-/// Whether code for `isa` is that which the build script made.
+/// Returns whether the build script's code is valid for `isa`.
 fn is_usual(isa: &Isa) -> bool {
     let flags = || isa.flags().iter().filter(|flag| !CHECKS.contains(&flag.name));
     *isa.settings() == TargetSettings::default()

@@ -1,11 +1,11 @@
-//! What the library and the build script share: the routines as text.
+//! The routines as text, for the library and the build script.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{
     Block, BlockCall, ExtFuncData, ExternalName, Function, Inst, InstBuilder, UserFuncName, types,
 };
 
-/// Name and text of each source.
+/// The name and text of each source.
 macro_rules! sources {
     ($($name:literal),* $(,)?) => {
         &[$((
@@ -56,19 +56,19 @@ pub const SOURCES: &[(&str, &str)] = sources![
     "tls",
 ];
 
-/// Flags that change no code.
+/// Flags without an effect on code.
 pub const CHECKS: &[&str] = &["enable_verifier", "regalloc_checker", "regalloc_verbose_logs"];
 
-/// The functions in a part of the source `file`.
+/// Parses the functions in a part of the source `file`.
 ///
 /// # Errors
 ///
-/// The reader's message if it is not CLIF, which a test of this crate excludes.
+/// The reader's message if the text is invalid, which a test of this crate excludes.
 pub fn parse(file: &str, text: &str) -> Result<Vec<Function>, String> {
     cranelift_reader::parse_functions(text).map_err(|error| format!("{file}:{error}"))
 }
 
-/// The function under another name and with the sign of its last argument turned.
+/// Returns the function under another name, with the sign of its last argument flipped.
 fn difference(sum: &Function, name: &str) -> Option<Function> {
     let mut func = sum.clone();
     func.name = UserFuncName::testcase(name);
@@ -82,7 +82,7 @@ fn difference(sum: &Function, name: &str) -> Option<Function> {
     Some(func)
 }
 
-/// The routine `name`, made from the function in the text of the routine `text_of`.
+/// Returns the routine `name`, made from the function in the text of the routine `text_of`.
 pub fn made_from(whole: &Function, text_of: &str, name: &str) -> Option<Function> {
     let mut func = whole.clone();
     if SPLIT.contains(&text_of) {
@@ -100,8 +100,9 @@ pub fn made_from(whole: &Function, text_of: &str, name: &str) -> Option<Function
     }
 }
 
-/// Routines of which the cold blocks are a routine of their own, [`rare`]: the code that a loop runs then takes fewer lines of the
-/// instruction cache. They change no memory, so that the rare one can begin again with the arguments.
+/// Routines whose cold blocks become a separate routine, [`rare`], so that common code occupies
+/// fewer lines of the instruction cache. They do not change memory, so the rare routine can restart
+/// with the arguments.
 pub const SPLIT: &[&str] = &[
     "__npu_f32_fma",
     "__npu_f64_add",
@@ -111,12 +112,14 @@ pub const SPLIT: &[&str] = &[
     "__npu_f64_sqrt",
 ];
 
-/// The name of the routine for the rare arguments of a routine of [`SPLIT`]: the function as its text has it.
+/// Returns the name of the routine for rare arguments of a routine in [`SPLIT`]. It is the complete
+/// function of the text.
 pub fn rare(name: &str) -> String {
     format!("{name}_rare")
 }
 
-/// The function with a call of `rare`, which has the same signature, in place of its cold blocks.
+/// Returns the function with its cold blocks replaced by a call of `rare`, which has the same
+/// signature.
 fn without_cold_blocks(whole: &Function, rare: &str) -> Option<Function> {
     let mut func = whole.clone();
     let entry = func.layout.entry_block()?;

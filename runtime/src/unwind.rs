@@ -1,29 +1,31 @@
-//! What the routine that throws exceptions reads of each function: `runtime/unwind.clif` says how it uses it.
+//! The words of the unwind table, which `npu_throw` reads; `runtime/unwind.clif` describes its use.
 //!
-//! A frame has [`FRAME_WORDS`] words: start, end, bytes of the frame, where the return address is in it, bytes of stack arguments that the function removes, and
-//! the address of its calls, or zero. Its calls are a list that a zero ends; each is the address that it returns to, bytes of
-//! arguments that were removed, the number of handlers, and for each handler a tag and an address.
+//! A frame has [`FRAME_WORDS`] words: start and end of the function, the frame size in bytes, the
+//! offset of the return address in it, the bytes of stack arguments that the function removes, and
+//! the address of its calls, or zero. The calls are a list terminated by zero. A call has its
+//! return address, the bytes of removed arguments, the number of handlers, and a tag and an address
+//! for each handler.
 
 use cranelift_naplespu::code::{CompiledCode, ExceptionHandler};
 use npu_mc::reloc::elf::UNWIND_NONE;
 use npu_mc::{Reg, SReg};
 
-/// Words of a frame: five that [`frame`] gives, and the address of the calls.
+/// The number of words of a frame: five from [`frame`], and the address of the calls.
 pub const FRAME_WORDS: u32 = npu_mc::reloc::elf::UNWIND_FRAME_WORDS as u32;
 
-/// The tag of a handler that catches everything, and the place of a return address that is not saved.
+/// The tag of a handler of all exceptions, and the offset of a return address that is not saved.
 const NONE: u32 = UNWIND_NONE as u32;
 
-/// A word of the tables.
+/// A word of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
-    /// This number.
+    /// A number.
     Number(u32),
-    /// The address so many bytes into the function.
+    /// The address at this offset in the function.
     Code(u32),
 }
 
-/// What the table has of a function besides its calls.
+/// Returns the words of a function's frame, except the address of its calls.
 pub fn frame(code: &CompiledCode) -> [Word; 5] {
     let frame = &code.frame;
     [
@@ -35,18 +37,19 @@ pub fn frame(code: &CompiledCode) -> [Word; 5] {
     ]
 }
 
-/// Where the function saves its return address, in bytes above the stack pointer of its body. One that does not calls nobody, and is left by no exception.
+/// Returns the offset of the saved return address in bytes above the stack pointer of the body.
+/// Returns `None` for a leaf function, which exceptions never unwind.
 pub fn return_address(code: &CompiledCode) -> Option<u32> {
     let mut saved = code.frame.saved.iter();
     let found = saved.find(|(reg, _)| *reg == Reg::S(SReg::RA));
     found.map(|&(_, offset)| offset)
 }
 
-/// The calls of a function that the table has, with the zero at their end; nothing if there are none.
+/// Returns the words of the calls of a function, with the terminating zero; empty if it has none.
 pub fn calls(code: &CompiledCode) -> Vec<Word> {
     let mut words = Vec::new();
     for site in &code.call_sites {
-        // A tag alone decides: what a context means is known to whoever has an unwinder of its own.
+        // Only the tag selects a handler; contexts have a meaning only for other unwinders.
         let handlers = site.handlers.iter().filter_map(|handler| match *handler {
             ExceptionHandler::Tag(tag, offset) => Some([Word::Number(tag.as_u32()), Word::Code(offset)]),
             ExceptionHandler::Default(offset) => Some([Word::Number(NONE), Word::Code(offset)]),

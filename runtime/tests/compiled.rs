@@ -1,4 +1,4 @@
-//! The code that the build script made is what the compiler makes.
+//! The code from the build script equals the output of the compiler.
 
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;

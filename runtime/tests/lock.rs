@@ -1,48 +1,53 @@
-//! The algorithms of the locks of atomic operations (`atomics.clif`, `atomics_machine.clif`), explored exhaustively: every order in which threads can
-//! take the steps that read or write memory, one access a step, as the threads of a core do.
+//! Exhaustive exploration of the locks of atomic operations (`atomics.clif`,
+//! `atomics_machine.clif`): every order of the threads' memory accesses, one access in each step,
+//! as on the threads of a core.
 //!
-//! Found are all states that can be reached; then that no two threads have the lock in one of them, and that in no run in
-//! which every thread that wants something goes on, a thread waits for ever. The latter is a search for cycles, which model checkers for
-//! actors and for the memory order of Rust do not offer; the order here is one access after the other.
+//! The test finds all reachable states. It checks that two threads never hold the lock in the same
+//! state. It also checks that no thread starves in a run in which every thread that wants something
+//! makes progress. The latter is a search for cycles, which model checkers for actors and for
+//! Rust's memory order do not offer; accesses are sequentially consistent here.
 //!
-//! The model has as many threads as it can have in a test: four, of which two share a word of flags, on a tree of two
-//! levels, against eight, of which four share one, on three.
+//! The model is as large as a test allows: four threads, two of which share a word of flags, and a
+//! tree of two levels. The real lock has eight threads, four of which share a word, and three
+//! levels.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// Threads that there is room for.
+/// The number of threads.
 const THREADS: usize = 4;
-/// Levels of the tree.
+/// The number of levels of the tree.
 const LEVELS: u8 = 2;
-/// Tries before a thread climbs the tree, for the lock of a core.
+/// The number of tries before a thread climbs the tree, for the lock of a core.
 const TRIES: u8 = 1;
 
 const IDLE: u8 = 0;
 const WAITING: u8 = 1;
 const ACTIVE: u8 = 2;
 
-/// Which lock is taken.
+/// The kind of lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lock {
-    /// That of a core, by its threads.
+    /// The lock of a core, taken by its threads.
     Core,
-    /// That between cores, by a thread of each, which climbs the tree at once if somebody else is there.
+    /// The lock between cores, taken by one thread of each. A contending thread climbs the tree at
+    /// once.
     Machine,
 }
 
-/// What a thread does next.
+/// The next step of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Step {
-    /// It wants the lock, or never will.
+    /// The thread requests the lock, or never will.
     Start,
-    /// Reads a word of flags: first its own, then the other one; it has seen somebody or not.
+    /// Reads a word of flags: first its own, then the other one; the flag records whether it saw
+    /// another thread.
     First {
         word: u8,
         seen: bool,
     },
     Wait,
-    /// Reads a word of flags, in order; it has seen somebody active or not.
+    /// Reads a word of flags, in order; the flag records whether it saw an active thread.
     Poll {
         tries: u8,
         word: u8,
@@ -73,11 +78,11 @@ enum Step {
         word: u8,
         seen: bool,
     },
-    /// It has the lock and leaves the node at this level.
+    /// The thread holds the lock and leaves the node at this level.
     Descend {
         level: u8,
     },
-    /// It has the lock.
+    /// The thread holds the lock.
     Leave,
 }
 
@@ -91,7 +96,7 @@ struct Node {
 struct State {
     steps: [Step; THREADS],
     flags: [u8; THREADS],
-    /// By number, 1 the root.
+    /// The nodes by number; 1 is the root.
     nodes: [Node; THREADS],
 }
 
@@ -104,13 +109,13 @@ impl State {
         }
     }
 
-    /// Whether another thread's flag in the word is at least this.
+    /// Returns whether another thread's flag in the word is at least this value.
     fn sees(&self, thread: usize, word: u8, least: u8) -> bool {
         let half = THREADS / 2;
         (0..THREADS).any(|k| k != thread && k / half == usize::from(word) && self.flags[k] >= least)
     }
 
-    /// Node and side of a thread at a level of the tree.
+    /// Returns the node and side of a thread at a level of the tree.
     fn place(thread: usize, level: u8) -> (usize, usize) {
         let leaf = THREADS + thread;
         (leaf >> (level + 1), leaf >> level & 1)
@@ -120,7 +125,7 @@ impl State {
         matches!(self.steps[thread], Step::Descend { .. } | Step::Leave)
     }
 
-    /// The state after a step of the thread.
+    /// Returns the state after a step of the thread.
     fn after(&self, lock: Lock, thread: usize) -> Self {
         let mut next = *self;
         let own = (thread / (THREADS / 2)) as u8;
@@ -233,7 +238,7 @@ impl State {
     }
 }
 
-/// All states that the threads can reach, and those that a step of each leads to.
+/// All reachable states, and the successors of each by a step of each thread.
 struct Graph {
     states: Vec<State>,
     next: Vec<Vec<u32>>,
@@ -264,8 +269,8 @@ fn explore(lock: Lock, threads: &[usize]) -> Graph {
     graph
 }
 
-/// The strongly connected components of the part of the graph that `inside` names: for each state the number of its component, by
-/// Tarjan's algorithm without recursion.
+/// Returns the strongly connected components of the subgraph of the states in `inside`: the number
+/// of the component for each state, by Tarjan's algorithm without recursion.
 fn components(graph: &Graph, inside: impl Fn(usize) -> bool) -> Vec<u32> {
     const NONE: u32 = u32::MAX;
     let count = graph.states.len();
@@ -315,8 +320,8 @@ fn components(graph: &Graph, inside: impl Fn(usize) -> bool) -> Vec<u32> {
     component
 }
 
-/// A thread that waits for ever although all go on, if there is such a run: a component of the graph in which the thread never
-/// has the lock, and every other thread takes a step or does not want the lock.
+/// Returns whether a thread can starve: whether a component exists in which the thread never holds
+/// the lock, and every other thread takes a step or does not request the lock.
 fn starves(graph: &Graph, threads: &[usize], victim: usize) -> bool {
     let waits =
         |state: usize| graph.states[state].steps[victim] != Step::Start && !graph.states[state].has_lock(victim);

@@ -1,4 +1,4 @@
-//! Time and memory for a CLIF instruction, by the size of the function.
+//! Measures time and memory per CLIF instruction, by the size of the function.
 
 use crate::{Compiler, Error, memory};
 use cranelift_codegen::Context;
@@ -11,26 +11,27 @@ mod shapes;
 
 use shapes::SHAPES;
 
-/// CLIF instructions of the functions.
+/// The sizes of the functions, in CLIF instructions.
 const SIZES: [usize; 5] = [1_000, 5_000, 20_000, 100_000, 200_000];
 
-/// A cell that takes longer than this ends its row: all larger ones would take longer still.
+/// The time of a measurement after which larger sizes of the row are skipped.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// Instructions that are compiled for a cell.
+/// The number of instructions that are compiled for a measurement.
 const TOGETHER: usize = 200_000;
 
-/// Stack of the thread that compiles, which is that of a thread of Rust: nothing may need more for a larger function.
+/// The stack of the compiling thread, in bytes: the default of Rust's threads. Larger functions
+/// must not need more.
 const STACK: usize = 2 << 20;
 
-/// What a function of some size took.
+/// The costs for a function of one size.
 struct Cell {
     time: Duration,
-    /// Most bytes in use at once.
+    /// The maximum number of bytes in use.
     peak: u64,
 }
 
-/// The function of a shape.
+/// Parses the function of a shape.
 fn function(text: &str) -> Result<Function, Error> {
     let file = ClifFile::parse("growth", text.as_bytes());
     let mut functions = file.functions;
@@ -40,7 +41,7 @@ fn function(text: &str) -> Result<Function, Error> {
     }
 }
 
-/// The text of a shape of this name.
+/// Returns the text of the shape with this name.
 pub fn text(name: &str, count: usize) -> Result<String, Error> {
     let shape = SHAPES.iter().find(|shape| shape.name == name);
     Ok((shape.ok_or_else(|| format!("there is no shape `{name}`"))?.text)(
@@ -48,14 +49,14 @@ pub fn text(name: &str, count: usize) -> Result<String, Error> {
     ))
 }
 
-/// Time that the thread spent on a processor, whatever else runs there.
+/// Returns the processor time of the thread, independent of other load.
 fn processor_time() -> Option<Duration> {
     let spent = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     Some(Duration::from_nanos(spent.split_whitespace().next()?.parse().ok()?))
 }
 
 fn measure(compiler: &mut Compiler, func: &Function) -> Option<Cell> {
-    // What is small is compiled so often that it takes as long as what is large.
+    // Small functions are compiled repeatedly, so that all sizes take similar time.
     let rounds = (TOGETHER / func.dfg.num_insts()).max(1) as u32;
     let mut peak = 0;
     let mut contexts: Vec<Context> = (0..rounds).map(|_| Context::for_function(func.clone())).collect();
@@ -74,8 +75,8 @@ fn measure(compiler: &mut Compiler, func: &Function) -> Option<Cell> {
     Some(Cell { time, peak })
 }
 
-/// Prints a line for each shape whose name has this part, compiler and size, with tabs: nanoseconds of processor time, and bytes at most
-/// in use, for a CLIF instruction.
+/// Prints a tab-separated line for each shape whose name contains `part`, compiler and size:
+/// nanoseconds of processor time, and the maximum bytes in use, both per CLIF instruction.
 pub fn table(level: &str, allocator: &str, part: &str) -> Result<(), Error> {
     println!(
         "# opt_level={level} regalloc_algorithm={allocator}: shape, compiler, CLIF instructions, ns each, bytes each"

@@ -1,5 +1,5 @@
-//! Host instructions of compiling CLIF with this compiler and with Cranelift for `pulley32`, counted by callgrind, so that
-//! the figures do not depend on how busy the machine is.
+//! Counts host instructions of compiling CLIF, with this compiler and with Cranelift for
+//! `pulley32`. Callgrind counts them, so that the figures do not depend on the load of the machine.
 //!
 //! ```text
 //! cargo run --release --manifest-path benches/peer/Cargo.toml [FOLDER OR FILE ...]
@@ -8,11 +8,13 @@
 //! cargo run --release --manifest-path benches/peer/Cargo.toml slowest LEVEL ALLOCATOR [GENERATIONS [SEED]]
 //! ```
 //!
-//! Without an argument the files are those of `filetests/corpus/`. Functions that one of the two refuses (pulley32 has no
-//! vectors of sixteen lanes) are left out for both, and their number is printed. A figure is the difference between a run that
-//! compiles every function twice and one that compiles each once, so start-up and parsing are in none of them. Wants `valgrind`.
-//! `DISABLE_PASS=unroll,rename` leaves passes out of this compiler, as `clif-util compile --disable-pass` does.
-//! Both compilers are used again for each function, with the memory that they keep; allocations are those of the second round.
+//! Without an argument the files are those of `filetests/corpus/`. Functions that one of the
+//! compilers refuses (pulley32 has no vectors of sixteen lanes) are skipped for both, and their
+//! number is printed. A figure is the difference between a run that compiles every function twice
+//! and one that compiles each once; this removes start-up and parsing. The program needs
+//! `valgrind`. `DISABLE_PASS=unroll,rename` disables passes of this compiler, like
+//! `clif-util compile --disable-pass`. Both compilers are reused for all functions and keep their
+//! memory; allocations are those of the second run.
 
 mod growth;
 mod memory;
@@ -31,7 +33,7 @@ use std::sync::Arc;
 type Error = Box<dyn std::error::Error>;
 
 const LEVELS: [&str; 2] = ["none", "speed"];
-/// The environment variable that names passes which this compiler leaves out.
+/// The environment variable with the disabled passes of this compiler.
 const DISABLE: &str = "DISABLE_PASS";
 const ALLOCATORS: [&str; 2] = ["backtracking", "single_pass"];
 
@@ -63,7 +65,7 @@ impl Compiler {
         }
     }
 
-    /// Compiles the function in the context. Whether it was accepted.
+    /// Compiles the function in the context. Returns whether it was accepted.
     fn accepts(&mut self, ctx: &mut Context) -> bool {
         let mut ctrl = ControlPlane::default();
         match self {
@@ -72,7 +74,7 @@ impl Compiler {
         }
     }
 
-    /// The number of machine instructions of the function in the context.
+    /// Returns the number of machine instructions of the function in the context.
     fn instructions(&mut self, ctx: &mut Context) -> Result<usize, Error> {
         let mut ctrl = ControlPlane::default();
         match self {
@@ -87,7 +89,7 @@ impl Compiler {
     }
 }
 
-/// The CLIF files at a path, in order of their names.
+/// Returns the CLIF files at a path, ordered by name.
 fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
     if path.is_file() {
         return Ok(vec![path.to_owned()]);
@@ -105,7 +107,8 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(all)
 }
 
-/// The functions in the files at the paths, and how many of them one of the compilers refuses.
+/// Returns the functions in the files at the paths, and the number of functions that a compiler
+/// refuses.
 fn functions(paths: &[String]) -> Result<(Vec<Function>, usize), Error> {
     let mut compilers = [
         Compiler::new("ours", "none", "single_pass")?,
@@ -130,7 +133,7 @@ fn functions(paths: &[String]) -> Result<(Vec<Function>, usize), Error> {
     Ok((kept, left_out))
 }
 
-/// Host instructions of this program with the given arguments.
+/// Returns the host instructions of this program with these arguments.
 fn count(arguments: &[&str], paths: &[String]) -> Result<u64, Error> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
@@ -151,7 +154,7 @@ fn count(arguments: &[&str], paths: &[String]) -> Result<u64, Error> {
     Ok(figure.trim().parse()?)
 }
 
-/// Compiles every function `rounds` times: what callgrind looks at.
+/// Compiles every function `rounds` times, under callgrind.
 fn compile(name: &str, level: &str, allocator: &str, rounds: u32, paths: &[String]) -> Result<(), Error> {
     let mut compiler = Compiler::new(name, level, allocator)?;
     let (functions, _) = functions(paths)?;
@@ -168,7 +171,8 @@ fn compile(name: &str, level: &str, allocator: &str, rounds: u32, paths: &[Strin
     Ok(())
 }
 
-/// Allocations while the functions are compiled, by a compiler and a context that have compiled them once.
+/// Counts allocations during compilation, with a compiler and a context that have compiled the
+/// functions once.
 fn allocations(compiler: &mut Compiler, functions: &[Function]) -> u64 {
     let mut ctx = Context::new();
     let mut sum = 0;

@@ -1,14 +1,14 @@
-//! What the thread allocates.
+//! Counts the allocations of a thread.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The system's allocator, which counts what it is asked for.
+/// The system's allocator, with counters.
 struct Counting;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-    /// Bytes in use. Blocks may be freed by another thread than that which allocated them.
+    /// The bytes in use. Another thread may free blocks of this one.
     static USED: Cell<u64> = const { Cell::new(0) };
     static PEAK: Cell<u64> = const { Cell::new(0) };
 }
@@ -19,23 +19,23 @@ fn count(more: usize, less: usize) {
     PEAK.set(PEAK.get().max(USED.get()));
 }
 
-// SAFETY: the system's allocator does the work.
+// SAFETY: forwards every call to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size(), 0);
-        // SAFETY: as the caller's.
+        // SAFETY: the caller's contract is the same.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         count(0, layout.size());
-        // SAFETY: as the caller's.
+        // SAFETY: the caller's contract is the same.
         unsafe { System.dealloc(block, layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size, layout.size());
-        // SAFETY: as the caller's.
+        // SAFETY: the caller's contract is the same.
         unsafe { System.realloc(block, layout, size) }
     }
 }
@@ -43,18 +43,18 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Allocations of the thread so far.
+/// Returns the number of allocations of the thread.
 pub fn allocations() -> u64 {
     ALLOCATIONS.get()
 }
 
-/// Begins to look for the most bytes that are in use at once; gives those that are now.
+/// Starts measuring the maximum number of bytes in use; returns the current number.
 pub fn restart() -> u64 {
     PEAK.set(USED.get());
     USED.get()
 }
 
-/// The most bytes that were in use at once since then.
+/// Returns the maximum number of bytes in use since [`restart`].
 pub fn peak() -> u64 {
     PEAK.get()
 }

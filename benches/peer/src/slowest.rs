@@ -1,5 +1,6 @@
-//! The slowest kilobyte of CLIF that a search finds: random functions over all of CLIF whose text has at most so many bytes, bred for the host
-//! instructions that compiling them takes. Those are counted by callgrind, so that the same seed finds the same function anywhere.
+//! Searches the slowest kilobyte of CLIF by an evolutionary algorithm: random functions over all of
+//! CLIF, with a limited text size, selected by the host instructions of their compilation.
+//! Callgrind counts these, so that the same seed finds the same function on every machine.
 
 use super::{Compiler, Error};
 use cranelift_codegen::Context;
@@ -10,25 +11,26 @@ use naplespu_reader::panics;
 use std::path::Path;
 use std::process::Command;
 
-/// The first argument of the run that callgrind looks at.
+/// The first argument of the run under callgrind.
 pub const COUNTED: &str = "--slowest-counted";
 
-/// Generations of a search that is not told how many.
+/// The default number of generations.
 pub const GENERATIONS: u32 = 60;
 
-/// Bytes of text that a function may have.
+/// The maximum size of a function's text, in bytes.
 const TEXT: usize = 1024;
 
-/// Candidates of a generation.
+/// The number of candidates in a generation.
 const CHILDREN: usize = 100;
 
-/// How many of all that were seen have children.
+/// The number of best candidates, over all generations, that have children.
 const PARENTS: usize = 20;
 
-/// Bytes that a function is made from, at most: with more of them hardly a text is short enough.
+/// The maximum number of bytes from which a function is generated: with more bytes, few texts are
+/// short enough.
 const MOST_BYTES: usize = 600;
 
-/// xorshift64*: which function is found has to depend on the seed alone.
+/// xorshift64*, since the search must depend only on the seed.
 struct Random(u64);
 
 impl Random {
@@ -40,18 +42,18 @@ impl Random {
     }
 
     fn below(&mut self, limit: usize) -> usize {
-        // A usize has at most 64 bits here.
+        // A `usize` has at most 64 bits here.
         (self.next() % limit.max(1) as u64) as usize
     }
 }
 
-/// Bytes, and what compiling the function that they give takes.
+/// The bytes that generate a function, and the cost of compiling it.
 struct Candidate {
     bytes: Vec<u8>,
     cost: u64,
 }
 
-/// The function that bytes give, if it compiles and its text is short.
+/// Returns the function generated from bytes, if it compiles and its text is short.
 fn function(bytes: &[u8], compiler: &mut Compiler) -> Option<Function> {
     let Compiler::Ours(isa, own) = compiler else {
         return None;
@@ -73,7 +75,7 @@ fn child(parents: &[Candidate], random: &mut Random) -> Vec<u8> {
     let new = fresh(MOST_BYTES);
     let mut bytes = parents[random.below(parents.len())].bytes.clone();
     match random.below(5) {
-        // Another function altogether.
+        // Another function.
         0 => bytes = new[..random.below(MOST_BYTES)].to_vec(),
         // The start of one and the end of another.
         1 => {
@@ -82,7 +84,7 @@ fn child(parents: &[Candidate], random: &mut Random) -> Vec<u8> {
             bytes.truncate(cut);
             bytes.extend_from_slice(&other[cut..]);
         }
-        // A piece twice.
+        // Duplicates a piece.
         2 if !bytes.is_empty() => {
             let from = random.below(bytes.len());
             let piece = bytes[from..(from + 1 + random.below(40)).min(bytes.len())].to_vec();
@@ -101,14 +103,15 @@ fn child(parents: &[Candidate], random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// One compilation: what callgrind counts, and after which it writes down what it has. (Its two options want different patterns: of equal ones
-/// only the first counts.)
+/// A compilation that callgrind counts, followed by a dump. (Its two options need different
+/// patterns, because only the first of equal patterns takes effect.)
 #[inline(never)]
 fn one_compilation(compiler: &mut Compiler, ctx: &mut Context) {
     compiler.accepts(ctx);
 }
 
-/// Compiles the function of each line of a file of bytes as hexadecimal digits: what callgrind looks at.
+/// Compiles the function of each line of a file, which contains bytes as hexadecimal digits, under
+/// callgrind.
 pub fn compile_all(level: &str, allocator: &str, file: &Path) -> Result<(), Error> {
     std::panic::set_hook(panics::hook(std::panic::take_hook()));
     let mut compiler = Compiler::new("ours", level, allocator)?;
@@ -122,7 +125,7 @@ pub fn compile_all(level: &str, allocator: &str, file: &Path) -> Result<(), Erro
     Ok(())
 }
 
-/// Host instructions of compiling the function of each, in order.
+/// Returns the host instructions of compiling each function, in order.
 fn costs(level: &str, allocator: &str, all: &[Vec<u8>]) -> Result<Vec<u64>, Error> {
     let folder = tempfile::tempdir()?;
     let (list, dump) = (folder.path().join("list"), folder.path().join("dump"));
@@ -156,7 +159,7 @@ fn costs(level: &str, allocator: &str, all: &[Vec<u8>]) -> Result<Vec<u64>, Erro
 
 /// Searches, and prints the slowest function with its cost.
 pub fn search(level: &str, allocator: &str, generations: u32, seed: u64) -> Result<(), Error> {
-    // The generator of functions tries what may panic.
+    // The generator may create functions that panic the reader or compiler.
     std::panic::set_hook(panics::hook(std::panic::take_hook()));
     let mut compiler = Compiler::new("ours", level, allocator)?;
     let mut random = Random(seed.wrapping_mul(2).wrapping_add(0x9e37_79b9_7f4a_7c15));
@@ -177,7 +180,7 @@ pub fn search(level: &str, allocator: &str, generations: u32, seed: u64) -> Resu
                 .map(|(bytes, cost)| Candidate { bytes, cost }),
         );
         best.sort_by(|a, b| b.cost.cmp(&a.cost).then_with(|| a.bytes.cmp(&b.bytes)));
-        // Twins would soon be all there is.
+        // Otherwise duplicates would take over.
         best.dedup_by_key(|candidate| candidate.cost);
         best.truncate(PARENTS);
         eprintln!(

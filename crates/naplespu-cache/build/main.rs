@@ -1,7 +1,10 @@
-//! A fingerprint of the compiler: code of another compiler is not found in a cache.
+//! Computes a fingerprint of the compiler, so that the cache does not return code of another
+//! compiler.
 //!
-//! In a checkout it is made of the files of all packages that this one is built from (`sources.rs`) and the lock file. In a published package there are
-//! no folders to follow; the versions in `cranelift_naplespu::cache::COMPILER` stand for the files, as a published version does not change.
+//! In a checkout the fingerprint covers the files of all packages that this one is built from
+//! (`sources.rs`) and the lock file. A published package has no such directories; the versions in
+//! `cranelift_naplespu::cache::COMPILER` replace the files, since a published version does not
+//! change.
 
 mod sources;
 
@@ -35,7 +38,8 @@ fn fingerprint() -> Result<(), String> {
         let name = format!("{package}/{}", path.display());
         add(&name, &sources.packages[package].join(path), &mut hash)?;
     }
-    // The lock file of the build: that of a workspace above the target directory, or else the one beside the packages.
+    // The lock file of the build: that of a workspace above the target directory, or else the one
+    // beside the packages.
     let above = out.ancestors().map(|folder| folder.join("Cargo.lock"));
     let beside = sources
         .workspaces
@@ -57,7 +61,7 @@ fn fingerprint() -> Result<(), String> {
 /// Adds a file.
 fn add(name: &str, path: &Path, hash: &mut Sha256) -> Result<(), String> {
     let bytes = fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    // Lengths keep the end of one file and the start of the next apart.
+    // The lengths separate the end of one file from the start of the next.
     for part in [name.as_bytes(), &bytes] {
         hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_le_bytes());
         hash.update(part);

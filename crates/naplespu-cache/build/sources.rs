@@ -1,31 +1,33 @@
-//! The packages that a package is built from, and their files, by the manifests.
+//! Finds the packages that a package is built from, and their files, by the manifests.
 //!
 //! # Contract
 //!
-//! [`read`] follows the dependencies and build dependencies of a manifest that are folders, over `workspace = true`, and theirs. The files of a
-//! package are those that Cargo would pack: what `include` lists, or all but tests, benches, examples and hidden files. A manifest
-//! that is not understood is an error, so that nothing is left out without a word.
+//! [`read`] follows path dependencies and path build dependencies of a manifest, including
+//! `workspace = true`, transitively. The files of a package are those that Cargo would pack: the
+//! entries of `include`, or everything except tests, benches, examples and hidden files. A manifest
+//! with unknown syntax is an error, so that nothing is omitted silently.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-/// What a package is built from.
+/// The sources of a package.
 #[derive(Debug, Default)]
 pub struct Sources {
-    /// The packages by name, with their folders.
+    /// The directories of the packages, by name.
     pub packages: BTreeMap<String, PathBuf>,
-    /// All files in order, by package and path in it.
+    /// All files, ordered by package and path in the package.
     pub files: Vec<(String, PathBuf)>,
-    /// Manifests of workspaces that the packages inherit from.
+    /// The manifests of workspaces that the packages inherit from.
     pub workspaces: Vec<PathBuf>,
 }
 
-/// Top-level entries of a package without `include` that its library and build script are not made of.
+/// Top-level entries of a package without `include` that do not contribute to its library and build
+/// script.
 const NOT_BUILT: [&str; 4] = ["benches", "examples", "target", "tests"];
 
-/// Reads the manifest in a folder and those that it leads to.
+/// Reads the manifest in a directory and those of its dependencies.
 pub fn read(folder: &Path) -> Result<Sources, String> {
     let mut sources = Sources::default();
     let mut open = vec![canonical(folder)?];
@@ -69,7 +71,7 @@ pub fn read(folder: &Path) -> Result<Sources, String> {
     Ok(sources)
 }
 
-/// The manifest of the workspace that a package belongs to, if any, and its dependencies.
+/// Returns the manifest of the workspace of a package, if any, and its dependencies.
 fn workspace(folder: &Path, manifest: &Table) -> Result<(Option<PathBuf>, Table), String> {
     let of = |manifest: &Table| {
         let workspace = manifest.get("workspace")?;
@@ -90,7 +92,7 @@ fn workspace(folder: &Path, manifest: &Table) -> Result<(Option<PathBuf>, Table)
     Ok((None, Table::new()))
 }
 
-/// The tables of dependencies that a library or its build script is compiled with.
+/// Returns the dependency tables for a library and its build script.
 fn dependency_tables(manifest: &Table) -> Vec<&Table> {
     let targets = manifest.get("target").and_then(Value::as_table);
     let targets = targets
@@ -101,7 +103,7 @@ fn dependency_tables(manifest: &Table) -> Vec<&Table> {
     named.flatten().filter_map(Value::as_table).collect()
 }
 
-/// The entries of a package's folder that it is built from.
+/// Returns the entries of a package's directory that it is built from.
 pub fn top_level(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let manifest = table(&folder.join("Cargo.toml"))?;
     let include = manifest.get("package").and_then(|package| package.get("include"));
@@ -131,7 +133,7 @@ pub fn top_level(folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(list)
 }
 
-/// Whether `/name` or `/*.ending` is a name; nothing for other patterns.
+/// Returns whether a pattern `/name` or `/*.extension` matches a name; `None` for other patterns.
 fn matches(pattern: &Value, name: &str) -> Option<bool> {
     let pattern = pattern.as_str()?.strip_prefix('/')?;
     match pattern.strip_prefix('*') {

@@ -1,14 +1,15 @@
-//! What a function is found under.
+//! The key of a function.
 
 use cranelift_codegen::ir::Function;
 use cranelift_naplespu::{CacheKey, Isa};
 use sha2::{Digest, Sha256};
 use std::hash::{Hash, Hasher};
 
-/// A hash of the files that the compiler and this package are built from, made by the build script.
+/// A hash of the source files of the compiler and this package, computed by the build script.
 const SOURCES: &str = env!("NAPLESPU_SOURCES");
 
-/// Hands on what is hashed to SHA-256: two functions with one key would be one, so that a short hash will not do.
+/// Feeds the hashed data to SHA-256. Functions with equal keys share code, so a short hash would be
+/// unsafe.
 struct Sha256Hasher(Sha256);
 
 impl Hasher for Sha256Hasher {
@@ -16,7 +17,7 @@ impl Hasher for Sha256Hasher {
         self.0.update(bytes);
     }
 
-    /// Nobody asks for it; the first bytes of the hash.
+    /// Returns the first bytes of the hash; the callers here do not use it.
     fn finish(&self) -> u64 {
         let hash: [u8; 32] = self.0.clone().finalize().into();
         hash.iter()
@@ -25,7 +26,7 @@ impl Hasher for Sha256Hasher {
     }
 }
 
-/// The key of a function for a target.
+/// Returns the key of a function for a target.
 pub fn of(isa: &Isa, func: &Function) -> CacheKey {
     let mut hasher = Sha256Hasher(Sha256::new());
     SOURCES.hash(&mut hasher);
@@ -33,7 +34,8 @@ pub fn of(isa: &Isa, func: &Function) -> CacheKey {
     cranelift_codegen::VERSION.hash(&mut hasher);
     isa.code_settings().hash(&mut hasher);
     func.stencil.hash(&mut hasher);
-    // Of what is not in the stencil, code depends on this alone. Names are numbers in relocations.
+    // The only other input of code generation besides the stencil. Names are numbers in
+    // relocations.
     func.params.base_srcloc().bits().hash(&mut hasher);
     CacheKey(hasher.0.finalize().into())
 }

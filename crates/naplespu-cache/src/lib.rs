@@ -1,4 +1,5 @@
-//! A cache of compiled functions for `cranelift-naplespu`, in memory, in a folder, or in a store that hosts share.
+//! A cache of compiled functions for `cranelift-naplespu`: in memory, in a directory, or in a store
+//! that hosts share.
 //!
 //! ```
 //! use cranelift_codegen::cursor::{Cursor, FuncCursor};
@@ -26,22 +27,29 @@
 //!
 //! # Contract
 //!
-//! * A hit is what compiling would give, in every field of [`CompiledCode`]. The key is a SHA-256 of all that this depends on: the function without its
-//!   name, the target's [settings](Isa::code_settings), the version of Cranelift, and the compiler: the files of all packages of the workspace that it is
-//!   built from, by their manifests, the lock file, and [`COMPILER`](cranelift_naplespu::cache::COMPILER). In a published package versions stand for files.
-//! * An entry carries its key and a checksum. One that is cut short, damaged, of another key or of something else is not used: the function is compiled,
-//!   and the entry replaced.
-//! * Nothing here fails a compilation. What could not be read or kept is counted ([`Counts`]).
-//! * Threads may share a [`Cache`], and processes a folder or a shared store: an entry appears under its name when all of it is written.
+//! * A hit equals the result of compilation in every field of [`CompiledCode`]. The key is a
+//!   SHA-256 of all inputs: the function without its name, the target's
+//!   [settings](Isa::code_settings), the version of Cranelift, and the compiler. For the compiler
+//!   it hashes the files of all packages of the workspace that it is built from (by their
+//!   manifests), the lock file, and [`COMPILER`](cranelift_naplespu::cache::COMPILER). In a
+//!   published package, versions replace files.
+//! * An entry contains its key and a checksum. A truncated, damaged or foreign entry is not used:
+//!   the function is compiled and the entry replaced.
+//! * The cache never makes a compilation fail. Failed reads and writes are counted ([`Counts`]).
+//! * Threads may share a [`Cache`], and processes a directory or a shared store: an entry becomes
+//!   visible when it is complete.
 //!
-//! A store is trusted as the program itself is: whoever can write to it can make entries with a right checksum.
+//! A store is trusted like the program itself: anyone who can write to it can make entries with
+//! correct checksums.
 //!
 //! # Stores
 //!
-//! [`CacheKvStore`] has the shape of Cranelift's trait of that name, which exists only if `cranelift-codegen` is built with its own cache. [`MemoryStore`] and
-//! [`DiskStore`] are two; nothing is ever removed from either. With the feature `shared`, which is off unless asked for, `SharedStore` keeps entries in any service
-//! that the crate `opendal` reaches; `shared-s3` and `shared-redis` build in those two, others come as an operator.
-//! [`Cache::open`] takes the name of a folder or the address of such a store.
+//! [`CacheKvStore`] has the shape of Cranelift's trait with that name, which only exists if
+//! `cranelift-codegen` is built with its own cache. [`MemoryStore`] and [`DiskStore`] implement it;
+//! they never remove entries. With the feature `shared` (off by default), `SharedStore` keeps
+//! entries in any service that the crate `opendal` supports. The features `shared-s3` and
+//! `shared-redis` build in those two services; other services are passed as an operator.
+//! [`Cache::open`] accepts the name of a directory or the address of a shared store.
 
 #![deny(missing_docs)]
 
@@ -63,32 +71,32 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What came of looking for functions.
+/// The results of lookups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
-    /// Functions that were found.
+    /// Functions with a cached entry.
     pub hits: u64,
-    /// Functions that were not.
+    /// Functions without a usable entry.
     pub misses: u64,
-    /// How many of these had an entry that could not be used.
+    /// Misses with an unusable entry.
     pub damaged: u64,
 }
 
-/// Why there is no cache at a place.
+/// The reason why a cache cannot be opened.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The folder cannot be made.
+    /// The directory cannot be created.
     Folder {
-        /// Its name.
+        /// The directory.
         folder: PathBuf,
-        /// Why not.
+        /// The reason.
         error: std::io::Error,
     },
-    /// The address of a shared store, which this build does not have: the feature `shared` is off.
+    /// The address of a shared store, but this build lacks the feature `shared`.
     NotBuiltIn {
-        /// What stands before `://`.
+        /// The scheme of the address, before `://`.
         scheme: String,
     },
     /// The shared store cannot be used.
@@ -122,7 +130,7 @@ impl std::error::Error for OpenError {
     }
 }
 
-/// A cache over a store.
+/// A cache with a store.
 pub struct Cache {
     inner: Mutex<Inner>,
 }
@@ -141,7 +149,7 @@ impl fmt::Debug for Cache {
 }
 
 impl Cache {
-    /// A cache that keeps its entries in this store.
+    /// Creates a cache that keeps its entries in this store.
     pub fn new(store: impl CacheKvStore + Send + 'static) -> Self {
         Self {
             inner: Mutex::new(Inner {
@@ -151,20 +159,20 @@ impl Cache {
         }
     }
 
-    /// A cache in a folder, which is made if there is none.
+    /// Opens a cache in a directory, which is created if it does not exist.
     ///
     /// # Errors
     ///
-    /// If it cannot be made.
+    /// The directory cannot be created.
     pub fn on_disk(folder: &Path) -> std::io::Result<Self> {
         Ok(Self::new(DiskStore::open(folder)?))
     }
 
-    /// A cache in a folder, or at the address of a shared store: what has `://` in it is an address.
+    /// Opens a cache in a directory, or at the address of a shared store if `place` contains `://`.
     ///
     /// # Errors
     ///
-    /// If the folder cannot be made, or the store not be used.
+    /// The directory cannot be created, or the store cannot be used.
     pub fn open(place: &Path) -> Result<Self, OpenError> {
         if let Some((scheme, _)) = place.to_str().and_then(|place| place.split_once("://")) {
             return Self::at_address(place, scheme);
@@ -188,12 +196,12 @@ impl Cache {
         })
     }
 
-    /// What came of all functions that were looked for so far.
+    /// Returns the results of all lookups so far.
     pub fn counts(&self) -> Counts {
         self.lock().counts
     }
 
-    /// A thread that panicked with the lock left a store that is as good as before.
+    /// Locks the state. A panic of another thread with the lock leaves the state valid.
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -11,13 +11,14 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// How long one request may take before it counts as failed.
+/// The timeout of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// After so many requests in a row that failed nothing is asked any more: each would cost [`PATIENCE`].
+/// The number of consecutive failures after which requests stop, because each may cost
+/// [`PATIENCE`].
 const FAILURES: u32 = 3;
 
-/// The schemes of addresses that are built in.
+/// The address schemes that are built in.
 const SCHEMES: &[&str] = &[
     "fs",
     "memory",
@@ -29,33 +30,34 @@ const SCHEMES: &[&str] = &[
     "s3",
 ];
 
-/// The folder beside the entries of an `fs` store in which they are written before they get their names.
+/// The directory beside the entries of an `fs` store in which entries are written before they are
+/// renamed.
 const PARTIAL: &str = ".partial";
 
-/// Why a shared store cannot be used.
+/// The reason why a shared store cannot be used.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SharedError {
-    /// No such scheme is built in.
+    /// The scheme is not built in.
     Scheme {
-        /// What stands before `://`.
+        /// The scheme, before `://`.
         scheme: String,
     },
-    /// The address is not one, or has options that the service does not know or lacks some that it needs.
+    /// The address is malformed, or its options are unknown to the service or incomplete.
     Address {
         /// The address, without user, password and options.
         address: String,
-        /// What the service says.
+        /// The message of the service.
         reason: String,
     },
-    /// The store does not answer, or not to us.
+    /// The store does not answer, or denies access.
     Unreachable {
         /// The address, without user, password and options.
         address: String,
-        /// What the service says.
+        /// The message of the service.
         reason: String,
     },
-    /// The host gives no thread for the requests.
+    /// The thread for the requests cannot be started.
     Thread(io::Error),
 }
 
@@ -64,12 +66,9 @@ impl fmt::Display for SharedError {
         match self {
             Self::Scheme { scheme } => {
                 let known = SCHEMES.join("`, `");
-                write!(
-                    f,
-                    "there is no store for `{scheme}://` in this build, which has `{known}`"
-                )
+                write!(f, "this build has no store for `{scheme}://`, only for `{known}`")
             }
-            Self::Address { address, reason } => write!(f, "`{address}` is no address of a store: {reason}"),
+            Self::Address { address, reason } => write!(f, "`{address}` is not the address of a store: {reason}"),
             Self::Unreachable { address, reason } => write!(f, "the store `{address}` cannot be used: {reason}"),
             Self::Thread(error) => write!(f, "no thread for the requests to a store: {error}"),
         }
@@ -85,17 +84,19 @@ impl std::error::Error for SharedError {
     }
 }
 
-/// What the thread of a store is asked for, and where its answer goes.
+/// A request to the thread of a store, with the channel of its answer.
 enum Request {
     Get(String, mpsc::Sender<Result<Option<Vec<u8>>, String>>),
     Insert(String, Vec<u8>, mpsc::Sender<Result<(), String>>),
 }
 
-/// Keeps each entry as an object of a service that [`opendal`] knows, which several hosts may use at once.
+/// Keeps each entry as an object of a service that [`opendal`] supports, which several hosts may
+/// use at once.
 ///
-/// The object of a key is named as the file of a [`DiskStore`](crate::DiskStore) is. Requests go out from a thread of the store's own, one at a time, so that
-/// whoever compiles may be in the middle of a future. One that takes more than ten seconds has failed; after three failures in a row the store is not asked
-/// any more, and everything is compiled.
+/// Objects are named like the files of a [`DiskStore`](crate::DiskStore). The store has its own
+/// thread, which sends requests one at a time, so that compilation also works inside a future. A
+/// request fails after ten seconds. After three consecutive failures, the store is no longer used
+/// and everything is compiled.
 pub struct SharedStore {
     requests: mpsc::Sender<Request>,
     failures: std::cell::Cell<u32>,
@@ -109,7 +110,7 @@ impl fmt::Debug for SharedStore {
     }
 }
 
-/// The address without what may be a secret.
+/// Returns the address without parts that may be secret.
 fn without_secrets(address: &str) -> String {
     let shown = address.split(['?', '#']).next().unwrap_or_default();
     match shown.split_once("://") {
@@ -122,7 +123,7 @@ fn without_secrets(address: &str) -> String {
     }
 }
 
-/// The operator of an address.
+/// Returns the operator of an address.
 fn operator_of(address: &str) -> Result<Operator, SharedError> {
     let scheme = address.split_once("://").map_or(address, |(scheme, _)| scheme);
     let scheme = scheme.to_ascii_lowercase();
@@ -138,7 +139,7 @@ fn operator_of(address: &str) -> Result<Operator, SharedError> {
     if scheme == "fs" && !uri.options().contains_key("atomic_write_dir") {
         let named = uri.options().get("root").cloned();
         if let Some(root) = named.or_else(|| uri.root().map(|root| format!("/{root}"))) {
-            // An entry gets its name when all of it is written, as in a `DiskStore`.
+            // An entry is renamed when it is complete, as in a `DiskStore`.
             let partial = format!("{}/{PARTIAL}", root.trim_end_matches('/'));
             uri = OperatorUri::new(address, [("atomic_write_dir".to_owned(), partial)]).map_err(wrong)?;
         }
@@ -147,17 +148,20 @@ fn operator_of(address: &str) -> Result<Operator, SharedError> {
 }
 
 impl SharedStore {
-    /// The store at an address, which is a URI: `fs:///folder`, `memory://`, and with the features `shared-s3` and `shared-redis` of this crate
-    /// `s3://bucket/prefix?region=…` and `redis://host:port/`. Options of a service stand behind the `?`; `opendal` documents them.
+    /// Opens the store at an address, which is a URI: `fs:///folder`, `memory://`, and with the
+    /// features `shared-s3` and `shared-redis` of this crate `s3://bucket/prefix?region=…` and
+    /// `redis://host:port/`. Options of a service follow the `?`; `opendal` documents them.
     ///
     /// # Errors
     ///
-    /// All of [`SharedError`]. The store is asked for an entry, so that one that does not answer is found here.
+    /// See [`SharedError`]. The store is tested with a request, so that an unreachable store is an
+    /// error.
     pub fn open(address: &str) -> Result<Self, SharedError> {
         Self::over(operator_of(address)?, &without_secrets(address))
     }
 
-    /// A store over any operator, which may have layers and services of which this crate does not know.
+    /// Creates a store with any operator, including layers and services that this crate does not
+    /// build in.
     ///
     /// # Errors
     ///
@@ -172,14 +176,14 @@ impl SharedStore {
         let runtime = runtime.map_err(SharedError::Thread)?;
         let (requests, received) = mpsc::channel();
         let thread = thread::Builder::new().name("shared-cache".to_owned());
-        // It ends when the store, and with it the sender, goes.
+        // The thread ends when the store, and with it the sender, is dropped.
         let spawned = thread.spawn(move || received.iter().for_each(|request| answer(&runtime, &operator, request)));
         spawned.map_err(SharedError::Thread)?;
         let store = Self {
             requests,
             failures: 0.into(),
         };
-        // A name that no key has: whether there is such an entry does not matter, only whether somebody says so.
+        // No key has this name. Any answer shows that the store is reachable.
         match store.ask(|to| Request::Get("probe".to_owned(), to)) {
             Ok(_) => Ok(store),
             Err(reason) => Err(SharedError::Unreachable {
@@ -197,7 +201,7 @@ impl SharedStore {
         answer.recv().map_err(|_| ended)?
     }
 
-    /// The same as long as the store answers at all.
+    /// Sends a request and waits for the answer, unless requests have been stopped.
     fn try_ask<T>(&self, request: impl FnOnce(mpsc::Sender<Result<T, String>>) -> Request) -> Option<T> {
         if self.failures.get() >= FAILURES {
             return None;
@@ -211,7 +215,7 @@ impl SharedStore {
     }
 }
 
-/// Does what is asked. Nobody may be there any more to hear of it.
+/// Processes a request. The receiver of the answer may be gone.
 fn answer(runtime: &tokio::runtime::Runtime, operator: &Operator, request: Request) {
     match request {
         Request::Get(name, to) => {
@@ -232,13 +236,13 @@ fn answer(runtime: &tokio::runtime::Runtime, operator: &Operator, request: Reque
     }
 }
 
-/// Why a request came to nothing.
+/// The reason why a request failed.
 enum Failure {
     NotFound,
     Other(String),
 }
 
-/// The result of a request that does not take too long.
+/// Returns the result of a request, or an error after the timeout.
 async fn in_time<T>(request: impl Future<Output = opendal::Result<T>>) -> Result<T, Failure> {
     match tokio::time::timeout(PATIENCE, request).await {
         Ok(Ok(value)) => Ok(value),
@@ -257,7 +261,7 @@ impl CacheKvStore for SharedStore {
 
     fn insert(&mut self, key: &[u8], val: Vec<u8>) {
         let (folder, name) = names_of(key);
-        // A store that is full or does not answer is no reason not to compile.
+        // Compilation does not fail if the store is full or unreachable.
         self.try_ask(|to| Request::Insert(format!("{folder}/{name}"), val, to));
     }
 }

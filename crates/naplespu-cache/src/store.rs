@@ -1,4 +1,4 @@
-//! Where entries are kept: by key, as bytes without a meaning.
+//! Stores of entries, as bytes by key.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -7,26 +7,27 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// A store of bytes by key, as Cranelift's trait of this name.
+/// A store of bytes by key, like Cranelift's trait of this name.
 pub trait CacheKvStore {
-    /// The bytes that were kept under the key, if there are any.
+    /// Returns the bytes stored under the key, if any.
     fn get(&self, key: &[u8]) -> Option<Cow<'_, [u8]>>;
 
-    /// Keeps bytes under a key, in place of others. A store that cannot leaves it.
+    /// Stores bytes under a key, replacing earlier ones. A store may fail silently.
     fn insert(&mut self, key: &[u8], val: Vec<u8>);
 }
 
-/// The names of the folder and of the entry of a key: its hexadecimal digits, in a folder of the first two.
+/// Returns the directory and the name of a key's entry: its hexadecimal digits, in a directory
+/// named by the first two.
 pub(crate) fn names_of(key: &[u8]) -> (String, String) {
     let name = key.iter().fold(String::new(), |mut name, byte| {
-        // Writing to a text does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(name, "{byte:02x}");
         name
     });
     (name.get(..2).unwrap_or("_").to_owned(), name)
 }
 
-/// Keeps entries as long as it lives.
+/// Keeps entries in memory.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
     entries: HashMap<Vec<u8>, Vec<u8>>,
@@ -42,21 +43,22 @@ impl CacheKvStore for MemoryStore {
     }
 }
 
-/// Keeps each entry as a file of a folder, which several processes may use at once.
+/// Keeps each entry as a file of a directory, which several processes may use at once.
 ///
-/// The file of a key has its hexadecimal digits as name, in a folder of the first two. A file is written under another name and then renamed, so that
-/// whoever reads finds all of it or nothing; of two processes that write the same, either wins.
+/// The file of a key is named by its hexadecimal digits, in a directory named by the first two. A
+/// file is written under another name and then renamed, so that readers see all of it or nothing.
+/// If two processes write the same file, either one prevails.
 #[derive(Clone, Debug)]
 pub struct DiskStore {
     folder: PathBuf,
 }
 
 impl DiskStore {
-    /// The store in this folder, which is made if there is none.
+    /// Opens the store in this directory, which is created if it does not exist.
     ///
     /// # Errors
     ///
-    /// If the folder cannot be made, or is a file.
+    /// The directory cannot be created, or is a file.
     pub fn open(folder: &Path) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         Ok(Self {
@@ -64,7 +66,7 @@ impl DiskStore {
         })
     }
 
-    /// The folder and the file of a key.
+    /// Returns the directory and the file of a key.
     fn place(&self, key: &[u8]) -> (PathBuf, PathBuf) {
         let (folder, name) = names_of(key);
         let folder = self.folder.join(folder);
@@ -75,7 +77,7 @@ impl DiskStore {
     fn write(&self, key: &[u8], val: &[u8]) -> io::Result<()> {
         let (folder, file) = self.place(key);
         fs::create_dir_all(&folder)?;
-        // It is removed if anything fails.
+        // Removed automatically on errors.
         let mut temporary = tempfile::NamedTempFile::new_in(&folder)?;
         temporary.write_all(val)?;
         temporary.persist(file)?;
@@ -89,7 +91,7 @@ impl CacheKvStore for DiskStore {
     }
 
     fn insert(&mut self, key: &[u8], val: Vec<u8>) {
-        // A folder that is full or read-only is no reason not to compile: the entry is not found next time.
+        // Compilation does not fail if the directory is full or read-only; the next lookup misses.
         let _ = self.write(key, &val);
     }
 }

@@ -1,4 +1,5 @@
-//! Hits are what compiling gives; entries that are not whole are compiled again; processes share a folder.
+//! Tests that hits equal the results of compilation, damaged entries are replaced, and processes
+//! share a directory.
 
 #[cfg(feature = "shared")]
 #[path = "cache/shared.rs"]
@@ -20,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-/// In the environment of the processes that a test starts: the folder they share.
+/// The environment variable of child processes with the shared directory.
 const FOLDER: &str = "NAPLESPU_CACHE_TEST_FOLDER";
 
 const SMALL: &str = "function %small(i32, i32) -> i32 system_v {\n    fn0 = %callee(i32) -> i32 system_v\n\
@@ -45,7 +46,7 @@ fn small() -> Function {
     file("small.clif", SMALL.as_bytes()).functions[0].func.clone()
 }
 
-/// The files of some folders of tests, in order.
+/// Returns the files of some directories of tests, in order.
 fn files(folders: &[&str]) -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../filetests");
     let mut files: Vec<PathBuf> = folders
@@ -67,14 +68,14 @@ fn functions(folders: &[&str]) -> Vec<Function> {
     cases.collect()
 }
 
-/// The code, or why there is none.
+/// Returns the code, or the error.
 fn compile(isa: &Isa, func: &Function) -> Result<CompiledCode, String> {
     let mut ctx = Context::for_function(func.clone());
     isa.compile(&mut ctx, &mut ControlPlane::default())
         .map_err(|error| error.to_string())
 }
 
-/// Every field, as text.
+/// Prints every field.
 fn text(code: Result<CompiledCode, String>) -> String {
     code.map_or_else(
         |error| error,
@@ -113,7 +114,7 @@ fn hits_are_what_compiling_gives() {
     }
     let counts = cache.counts();
     assert!(compiled > 500, "{compiled}");
-    // Some functions differ in nothing but their names.
+    // Some functions differ only in their names.
     assert!(counts.hits >= compiled, "{counts:?} of {compiled}");
     assert_eq!(counts.damaged, 0);
 }
@@ -149,7 +150,7 @@ fn keys_differ_where_code_may() {
     is_new(&plain.without_pass(Pass::Sched), &small(), "pass");
     for setting in Setting::ALL {
         let name = setting.info().name;
-        // Every setting takes one of these, besides its default.
+        // Every setting accepts one of these, besides its default.
         let value = ["true", "false", "1", "single_thread"]
             .into_iter()
             .find(|value| {
@@ -163,7 +164,7 @@ fn keys_differ_where_code_may() {
         builder.set(name, value).unwrap();
         is_new(&builder.finish(Flags::new(flags)).unwrap(), &small(), name);
     }
-    // Routines of the runtime with the passes of a program: the mode alone differs.
+    // Routines of the runtime with the passes of a program: only the mode differs.
     let runtime = plain.for_runtime();
     let passes = |isa: &Isa, other: &Isa| {
         let dropped = Pass::ALL.iter().filter(|pass| isa.runs(**pass) && !other.runs(**pass));
@@ -180,7 +181,7 @@ fn keys_differ_where_code_may() {
         is_new(&plain.without_pass(*pass), &small(), pass.name());
     }
     for setting in settings::builder().iter() {
-        // A number as a setting has no list of values.
+        // A numeric setting has no list of values.
         let values = setting
             .values
             .map_or_else(|| vec!["true", "false", "1", "16"], <[_]>::to_vec);
@@ -200,7 +201,7 @@ fn keys_differ_where_code_may() {
                 continue;
             }
             let isa = isa::lookup_by_name("naplespu").unwrap().finish(changed);
-            // The target may refuse a value; then it compiles nothing with it.
+            // The target may reject a value; then nothing can be compiled with it.
             if let Ok(isa) = isa {
                 is_new(&isa, &small(), setting.name);
             }
@@ -219,7 +220,7 @@ fn keys_differ_where_code_may() {
     assert_eq!(cache.key(&plain, &renamed), cache.key(&plain, &small()));
 }
 
-/// Each part of the key alone makes another key.
+/// Each part of the key alone changes the key.
 #[test]
 fn every_part_of_the_key_counts() {
     let cache = Cache::new(MemoryStore::default());
@@ -234,7 +235,7 @@ fn every_part_of_the_key_counts() {
             pass.name()
         );
     }
-    // All flags of Cranelift that are on or off.
+    // All boolean flags of Cranelift.
     let mut flipped = 0;
     for flag in plain.flags().iter() {
         let value = match flag.value_string().as_str() {
@@ -251,13 +252,13 @@ fn every_part_of_the_key_counts() {
         }
     }
     assert!(flipped > 10, "{flipped} flags");
-    // Without any pass, a program and the runtime differ in nothing else.
+    // Without passes, a program and the runtime differ only in this.
     let bare = |isa: Isa| Pass::ALL.iter().fold(isa, |isa, &pass| isa.without_pass(pass));
     let (program, runtime) = (bare((*plain).clone()), bare(plain.for_runtime()));
     assert_eq!(program.flags().to_string(), runtime.flags().to_string());
     assert_ne!(key(&program, &small()), key(&runtime, &small()));
 
-    // Functions: a character of the text makes another one.
+    // Functions: each change of the text makes another key.
     let variants = [
         ("udiv v0, v1", "urem v0, v1"),
         ("udiv v0, v1", "udiv v1, v0"),
@@ -297,7 +298,7 @@ fn stages_are_never_from_a_cache() {
     assert_eq!((cache.counts().hits, cache.counts().misses), (0, 0));
 }
 
-/// The file of the only entry in a folder.
+/// Returns the file of the only entry in a directory.
 fn only_entry(folder: &Path) -> PathBuf {
     let inner = std::fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
     let files: Vec<PathBuf> = std::fs::read_dir(inner)
@@ -325,7 +326,7 @@ fn damaged_entries_are_compiled_again() {
     }));
     wrong.push([&whole[..], &[0]].concat());
     wrong.push(b"something else".to_vec());
-    // The whole entry of another function.
+    // The complete entry of another function.
     let other = tempfile::tempdir().unwrap();
     let elsewhere = target("none").with_cache(Arc::new(Cache::on_disk(other.path()).unwrap()));
     compile(&elsewhere, &small()).unwrap();
@@ -352,7 +353,7 @@ fn a_folder_that_cannot_be_used() {
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
     assert!(DiskStore::open(&file).is_err());
-    // One that goes away: everything is compiled.
+    // If the directory disappears, everything is compiled.
     let inner = folder.path().join("inner");
     let cache = Arc::new(Cache::on_disk(&inner).unwrap());
     std::fs::remove_dir(&inner).unwrap();
@@ -375,7 +376,7 @@ fn places_are_folders_or_addresses() {
     std::fs::write(&file, "").unwrap();
     let error = Cache::open(&file).unwrap_err().to_string();
     assert!(error.contains(&file.display().to_string()), "{error}");
-    // Whether stores are built in or not, there is none of this name.
+    // No build has a store with this name.
     let error = Cache::open(Path::new("nowhere://secret@host")).unwrap_err().to_string();
     assert!(error.contains("`nowhere://`") && !error.contains("secret"), "{error}");
 }
@@ -412,7 +413,7 @@ fn processes_share_a_folder() {
     assert_eq!((counts.hits, counts.misses, counts.damaged), (compiled, 0, 0));
 }
 
-/// Numbers that look random, the same on every host.
+/// A deterministic random number generator.
 struct Random(u64);
 
 impl Random {
@@ -452,6 +453,6 @@ fn hostile_entries() {
         read += usize::from(CompiledCode::from_bytes(&data).is_ok());
         fuzz::exercise_entry(&data).unwrap();
     }
-    // Some are still code, of which the bodies say something.
+    // Some damaged entries still contain valid code.
     assert!(read > 1000, "{read}");
 }

@@ -17,13 +17,15 @@ use npu_mc::{Inst, Opcode, Operand, Reg, SReg};
 use npu_sim::{Machine, Stop};
 use std::num::NonZeroU8;
 
-/// The hardware thread that calls of one thread run on.
+/// The hardware thread of single-threaded calls.
 const THREAD: usize = 0;
 
-/// What stands in a callee-saved register before a call, by its number: it has to stand there afterwards.
+/// The value of callee-saved registers before a call, combined with the number of the register. A
+/// call must preserve it.
 const SENTINEL: u32 = 0x5a5a_0000;
 
-/// The handler of misaligned accesses: sets the status and stops. It leaves alone what a back trace needs.
+/// Returns the handler of misaligned accesses, which sets the status and stops. It preserves the
+/// registers that a back trace needs.
 fn spin() -> [Inst; 4] {
     let [a, b] = [Operand::S(SReg::TR), Operand::S(HANDLER_SCRATCH)];
     [
@@ -37,27 +39,28 @@ fn spin() -> [Inst; 4] {
     ]
 }
 
-/// The register that the handler uses beside the emitter's: an argument of a function, which no frame is found by.
+/// The second scratch register of the handler, after the emitter's: an argument register, which
+/// unwinding does not use.
 const HANDLER_SCRATCH: SReg = SReg::S0;
 
-/// Bytes of the handler.
+/// Returns the size of the handler in bytes.
 pub(super) fn handler_bytes() -> u32 {
     spin().len() as u32 * INSTRUCTION_SIZE
 }
 
-/// A stack of this size, in bytes, is worth a word when memory is full.
+/// The stack size in bytes from which a memory-full error mentions the stack.
 const DEEP: u32 = 64 << 20;
 
 impl NpuModule {
-    /// Puts into the machine what calls rely on.
+    /// Writes the trap vector and other state that calls rely on.
     pub(super) fn prepare_machine(&mut self) -> Result<(), LinkError> {
         self.write_memory(TRAP_VECTOR, &words(&spin())?)?;
         self.machine.add_breakpoint(RETURN_TO);
         Ok(())
     }
 
-    /// Calls a function with a fresh stack. Memory that earlier calls wrote stays as it is. Links what was defined since the
-    /// last call.
+    /// Calls a function with a fresh stack. Memory keeps the contents of earlier calls. Links new
+    /// definitions first.
     ///
     /// # Errors
     ///
@@ -67,7 +70,7 @@ impl NpuModule {
         self.run(&name, address, &signature, args)
     }
 
-    /// Name, address and signature of a function that can be called, after linking.
+    /// Links, and returns the name, address and signature of a callable function.
     pub(super) fn linked(&mut self, func: FuncId) -> Result<(String, u32, Signature), RunError> {
         if !self.functions.is_valid(func) {
             return Err(RunError::NoSuchFunction(func.to_string()));
@@ -98,11 +101,12 @@ impl NpuModule {
         }
     }
 
-    /// Calls the code at an address of the device, such as a pointer to a function that the device gave away.
+    /// Calls the code at an address of the device, for example through a function pointer from the
+    /// device.
     ///
     /// # Errors
     ///
-    /// See [`RunError`]. References to what is missing are only noticed if they lead nowhere.
+    /// See [`RunError`]. Undefined symbols are only detected if the code uses them.
     pub fn call_address(
         &mut self,
         address: u32,
@@ -161,7 +165,7 @@ impl NpuModule {
         }
     }
 
-    /// The machine as a call finds it: nobody has been at a barrier or has a lock, and no cache holds anything.
+    /// Resets the machine for a call: barriers, locks and caches.
     pub(super) fn start_over(&mut self) -> Result<(), RunError> {
         self.machine.reset_barriers();
         let written = self.machine.write_back_caches();
@@ -169,7 +173,7 @@ impl NpuModule {
         Ok(self.free_locks()?)
     }
 
-    /// The call took more instructions, or cycles, than it may.
+    /// Returns the error of a call that exceeded its limit of instructions or cycles.
     pub(super) fn over_limit(&self, number: usize, limit: u64, stop: &Stop) -> RunError {
         let at = self.location(self.stands_at(number));
         match stop {
@@ -178,7 +182,7 @@ impl NpuModule {
         }
     }
 
-    /// Why a thread did not come back.
+    /// Returns the error of a thread that did not return.
     pub(super) fn stopped(&self, number: usize, stop: &Stop) -> RunError {
         let here = self.machine.thread(number).pc();
         match stop {
@@ -215,7 +219,7 @@ impl NpuModule {
         }
     }
 
-    /// What the simulator knows about a thread that stopped by itself.
+    /// Returns the error of a thread that stopped itself.
     fn trap(&self, number: usize) -> RunError {
         let thread = self.machine.thread(number);
         if thread.pc().wrapping_sub(TRAP_VECTOR) < handler_bytes() {
@@ -227,7 +231,8 @@ impl NpuModule {
         }
         let code = u8::try_from(thread.scalar(SReg::TR)).ok().and_then(NonZeroU8::new);
         let object = self.linker.code_at(thread.pc());
-        // The code that stops the thread is shared by all places of a function with that trap code: the branch says which.
+        // All traps of a function with the same code share the trapping code; the last branch
+        // identifies the instruction.
         let record = object.and_then(|(index, object)| {
             let offset = thread.last_branch()?.checked_sub(object.address)?;
             self.code.get(&index)?.traps.iter().find(|trap| trap.offset == offset)
@@ -244,7 +249,7 @@ impl NpuModule {
     }
 }
 
-/// How the signature passes its values, if the arguments fit it.
+/// Returns the locations of a signature's values, if the arguments match the signature.
 pub(super) fn call_info(name: &str, signature: &Signature, args: &[DataValue]) -> Result<SigInfo, RunError> {
     let info = SigInfo::new(signature, name).map_err(|error| RunError::Refused {
         function: name.to_owned(),
@@ -254,7 +259,7 @@ pub(super) fn call_info(name: &str, signature: &Signature, args: &[DataValue]) -
     Ok(info)
 }
 
-/// Whether the arguments fit the signature, and its types can be given and taken at all.
+/// Checks that the arguments match the signature, and that the host has values of its types.
 fn check_types(name: &str, signature: &Signature, args: &[DataValue]) -> Result<(), RunError> {
     let types = || signature.params.iter().map(|param| param.value_type);
     if !fit(types(), args) {
@@ -280,11 +285,11 @@ fn check_types(name: &str, signature: &Signature, args: &[DataValue]) -> Result<
     }
 }
 
-/// The call that one thread makes.
+/// The call of one thread.
 pub(super) struct Call<'a> {
     machine: &'a mut Machine,
     thread: usize,
-    /// Top of the stack, above which are results in memory.
+    /// The top of the stack; results in memory are above it.
     top: u32,
     sp: u32,
 }
@@ -300,7 +305,8 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Gives the thread what a caller gives: arguments, a stack, where to return to, and values to preserve.
+    /// Sets up the thread as a caller does: arguments, stack, return address, and callee-saved
+    /// registers.
     pub(super) fn set_up(
         &mut self,
         info: &SigInfo,
@@ -336,7 +342,7 @@ impl<'a> Call<'a> {
         Ok(passed.map_err(|full| LinkError::MemoryFull(full.to_string()))?)
     }
 
-    /// The registers that every convention preserves hold what they held; the callee removed what it had to.
+    /// Checks that the callee preserved callee-saved registers and popped its stack arguments.
     pub(super) fn check_preserved(&self, popped: u32, pinned: Option<SReg>) -> Result<(), RunError> {
         let thread = self.machine.thread(self.thread);
         let changed = |reg: SReg, expected: u32| thread.scalar(reg) != expected;

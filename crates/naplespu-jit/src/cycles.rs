@@ -1,48 +1,48 @@
-//! What each instruction costs in cycles, over all timed calls of a module.
+//! The cost of each instruction in cycles, over all timed calls of a module.
 
 use npu_sim::{Issue, STALLS, Sink, Stall};
 use std::collections::BTreeMap;
 
-/// What an instruction cost, by the timing model.
+/// The cost of an instruction in the timing model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InstCycles {
-    /// How often it was executed.
+    /// The number of executions.
     pub executed: u64,
-    /// Cycles of its thread from the issue of the instruction before it to its own; and those of the instructions that a branch killed when it
-    /// was taken.
+    /// Cycles of its thread from the previous issue to its own. For a branch, this includes the
+    /// cycles of the instructions that were killed because it was taken.
     pub cycles: u64,
-    /// How many of these cycles the thread waited, by cause, in the order of [`Stall::ALL`].
+    /// The stall cycles among these, by cause, in the order of [`Stall::ALL`].
     pub stalls: [u64; STALLS],
 }
 
 impl InstCycles {
-    /// The cycles that the thread waited, with the causes, those that took none left out.
+    /// Returns the nonzero stall cycles with their causes.
     pub fn causes(&self) -> impl Iterator<Item = (Stall, u64)> {
         let all = Stall::ALL.into_iter().zip(self.stalls);
         all.filter(|&(_, cycles)| cycles > 0)
     }
 }
 
-/// Receives the events of the pipelines.
+/// Accumulates costs from the events of the pipelines.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CycleProfile {
-    /// By address.
+    /// The costs by address.
     pub(super) insts: BTreeMap<u32, InstCycles>,
     threads: Vec<Thread>,
 }
 
-/// Where a thread is.
+/// The state of a thread.
 #[derive(Clone, Copy, Debug, Default)]
 struct Thread {
-    /// The instruction that was executed last.
+    /// The last executed instruction.
     last: Option<u32>,
-    /// How long the thread has waited since its last issue.
+    /// The stall cycles since the last issue.
     stalls: [u64; STALLS],
 }
 
 impl CycleProfile {
-    /// Another call begins.
+    /// Starts another call.
     pub(super) fn start(&mut self) {
         self.threads.clear();
     }
@@ -93,7 +93,7 @@ mod tests {
         }
     }
 
-    /// What is killed is the cost of the branch before it, what is waited for that of the instruction that waits.
+    /// Killed instructions count for the branch before them, stalls for the stalled instruction.
     #[test]
     fn cycles_belong_to_instructions() {
         let mut profile = CycleProfile::default();

@@ -1,4 +1,4 @@
-//! What can go wrong between a module and the results of a call.
+//! Errors of modules and calls.
 
 use cranelift_codegen::ir::{self, SourceLoc, TrapCode, Type};
 use cranelift_module::ModuleError;
@@ -7,17 +7,18 @@ use npu_link::MAX_ALIGN;
 use npu_mc::Reg;
 use std::fmt;
 
-/// Why a function was not added to a module.
+/// The reason why a function was not added to a module.
 #[derive(Debug)]
 pub enum DefineError {
-    /// It did not compile.
+    /// The function did not compile.
     Compile(CompileError),
-    /// The module cannot take it: not declared, defined before, an import, no room.
+    /// The module rejected the function: not declared, defined already, an import, or out of
+    /// memory.
     Module(Box<ModuleError>),
 }
 
 impl DefineError {
-    /// Whether this is a refusal of a construct, as opposed to invalid input or a failure.
+    /// Returns whether a construct is unsupported, as opposed to invalid input or a failure.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Compile(error) if error.is_refusal())
     }
@@ -54,7 +55,7 @@ impl From<ModuleError> for DefineError {
 }
 
 impl From<DefineError> for ModuleError {
-    /// Errors that Cranelift has a variant for become that; the others are found in `ModuleError::Backend`.
+    /// Converts to Cranelift's variant of the error, or to `ModuleError::Backend` if it has none.
     fn from(error: DefineError) -> Self {
         match error {
             DefineError::Module(error) => *error,
@@ -65,54 +66,55 @@ impl From<DefineError> for ModuleError {
     }
 }
 
-/// Why a definition, or what it refers to, does not fit into the module. Errors of the trait have it in `ModuleError::Backend`.
+/// The reason why a definition or one of its references does not fit into the module. Methods of
+/// Cranelift's trait wrap it in `ModuleError::Backend`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkError {
-    /// Symbols that are referred to and not there, each with the name of one that refers to it.
+    /// Undefined symbols, each with the name of one user.
     Undefined(Vec<(String, String)>),
     /// Thread-local data in the scratchpad.
     ThreadLocal(String),
     /// A data object without contents.
     NoContents(String),
-    /// An alignment that is not a power of two, or larger than the module can give.
+    /// An alignment that is not a power of two, or larger than the module supports.
     Alignment {
         /// The function or data object.
         name: String,
-        /// What was asked for.
+        /// The requested alignment, in bytes.
         align: u64,
     },
-    /// A relocation outside of the object it stands in.
+    /// A relocation outside its object.
     OutOfBounds {
         /// The function or data object.
         name: String,
-        /// Where the relocation is.
+        /// The offset of the relocation.
         offset: u32,
     },
-    /// A function of the host with an argument or result of a type that the host has no value for.
+    /// A host function with a parameter or result type that the host has no value for.
     HostType(String, Type),
-    /// A kind of relocation that means nothing here.
+    /// An unsupported kind of relocation.
     Relocation {
         /// The function or data object.
         name: String,
-        /// The kind, as Cranelift names it.
+        /// Cranelift's name of the kind.
         kind: String,
     },
-    /// A call that reaches neither its function nor a veneer.
+    /// A call that reaches neither its callee nor a veneer.
     OutOfReach {
-        /// The function that calls.
+        /// The calling function.
         name: String,
-        /// The relocation that does not fit.
+        /// The relocation that overflows.
         reason: String,
     },
-    /// Code, data or buffers do not fit into the device's memory.
+    /// Code, data or buffers exceed the device's memory.
     MemoryFull(String),
-    /// Something is to be freed at an address that nothing was allocated at.
+    /// An attempt to free an address without an allocation.
     NotAllocated(u32),
-    /// A function or data object is to be freed that is not defined.
+    /// An attempt to free a function or data object without a definition.
     NotDefined(String),
-    /// `cranelift-codegen` comes without the target that the trait `Module` shows.
+    /// `cranelift-codegen` lacks the target that the trait `Module` returns.
     NoStandIn(String),
-    /// A fault of this crate or of the linker.
+    /// A bug in this crate or in the linker.
     Internal(String),
 }
 
@@ -187,96 +189,97 @@ impl From<LinkError> for DefineError {
     }
 }
 
-/// Why a call did not give results.
+/// The reason why a call returned no results.
 #[derive(Debug)]
 pub enum RunError {
-    /// There is no function of this name.
+    /// No function has this name.
     NoSuchFunction(String),
-    /// The function, or one it reaches, refers to something that is not there.
+    /// The function, or one it reaches, refers to an undefined symbol.
     Undefined {
-        /// What is missing.
+        /// The undefined symbol.
         name: String,
-        /// What refers to it; nothing if it is the function that was called.
+        /// Its user; `None` if it is the called function.
         user: Option<String>,
     },
-    /// The function, or one it reaches, was refused.
+    /// The function, or one it reaches, uses an unsupported construct.
     Refused {
-        /// The function that is missing.
+        /// The missing function.
         function: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The function, or one it reaches, did not compile for another reason: a fault of the compiler or of the CLIF.
+    /// The function, or one it reaches, did not compile for another reason: a bug in the compiler,
+    /// or invalid CLIF.
     NotCompiled {
         /// The function.
         function: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// Number or types of the arguments are not those of the signature.
+    /// The number or types of the arguments do not match the signature.
     Signature(String),
-    /// What was defined could not be linked.
+    /// A definition could not be linked.
     Link(LinkError),
     /// The thread stopped with a trap code.
     Trap(TrapReport),
-    /// The thread came to a `debugtrap`, and no debugger is there to let it go on.
+    /// The thread executed a `debugtrap` without a debugger to resume it.
     DebugTrap(Location),
-    /// The hardware took a misaligned access as a fault.
+    /// The hardware faulted on a misaligned access.
     Misaligned(Location),
-    /// A call of a function that was freed, by a pointer to it.
+    /// A call of a freed function through a pointer.
     Freed {
         /// The function.
         function: String,
-        /// The place of the call.
+        /// The location of the call.
         at: Location,
     },
-    /// More instructions than allowed.
+    /// The call executed too many instructions.
     Timeout {
         /// The limit.
         steps: u64,
-        /// Where the thread was.
+        /// The location of the thread.
         at: Location,
     },
-    /// More cycles than allowed.
+    /// The call took too many cycles.
     CycleLimit {
         /// The limit.
         cycles: u64,
-        /// Where the thread was.
+        /// The location of the thread.
         at: Location,
     },
-    /// The thread would never go on, or the simulator gave up.
+    /// The thread cannot continue, or the simulator gave up.
     Stopped {
-        /// Why.
+        /// The reason.
         reason: String,
-        /// Where the thread was.
+        /// The location of the thread.
         at: Location,
     },
-    /// A call by that many threads, on a device that has fewer, or by none.
+    /// A call on no threads, or on more than the device has.
     Threads {
-        /// How many were asked for.
+        /// The requested number.
         asked: usize,
-        /// How many there are.
+        /// The available number.
         available: usize,
     },
-    /// Threads wait at barriers that nobody else can open.
+    /// Threads wait at barriers that cannot open.
     Deadlock(Vec<StuckThread>),
-    /// In a call by several threads, what went wrong in one of them. Traps say so by themselves.
+    /// The error of one thread in a call on several threads. Traps contain the thread themselves.
     Thread {
-        /// Number of the thread.
+        /// The number of the thread.
         thread: usize,
-        /// What went wrong.
+        /// The error.
         error: Box<RunError>,
     },
-    /// A function of the host ended the program, with this status.
+    /// A host function ended the program with this status.
     Exit(u32),
-    /// A function of the host failed.
+    /// A host function failed.
     Host {
         /// The function.
         function: String,
-        /// What it says.
+        /// Its message.
         reason: String,
     },
-    /// The function came back with a register changed that it has to preserve.
+    /// The function returned without restoring a callee-saved register.
     Clobbered {
         /// The register.
         register: Reg,
@@ -284,13 +287,14 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// The same text, with places as somebody names them who knows what their source locations mean. `place` gives each with a space before it,
-    /// or nothing.
+    /// Returns the same message, with locations formatted by `place` for callers that know the
+    /// meaning of their source locations. `place` returns a text with a leading space, or an empty
+    /// string.
     pub fn with_places<'a>(&'a self, place: &'a dyn Fn(&Location) -> String) -> impl fmt::Display + 'a {
         Placed { error: self, place }
     }
 
-    /// The numbers of the threads that it is about, if that is known.
+    /// Returns the numbers of the threads that the error is about, if known.
     pub fn threads(&self) -> Vec<usize> {
         match self {
             Self::Trap(report) => vec![report.thread],
@@ -300,7 +304,7 @@ impl RunError {
         }
     }
 
-    /// The same, with the thread it came from.
+    /// Adds the number of the thread.
     pub(super) fn of_thread(self, thread: usize) -> RunError {
         match self {
             RunError::Trap(_) | RunError::Exit(_) => self,
@@ -312,18 +316,19 @@ impl RunError {
     }
 }
 
-/// A thread at a barrier that does not open.
+/// A thread at a barrier that cannot open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StuckThread {
-    /// Number of the thread.
+    /// The number of the thread.
     pub thread: usize,
-    /// Id of the barrier.
+    /// The id of the barrier.
     pub barrier: u32,
-    /// Threads that have come to it.
+    /// The number of threads that have arrived.
     pub arrived: u32,
-    /// Threads that have to come; 0 if it opened and left this thread behind, for another id with the same counter.
+    /// The number of threads that have to arrive. It is 0 if the barrier opened without this
+    /// thread, for another id with the same counter.
     pub expected: u32,
-    /// Where the thread waits.
+    /// The location where the thread waits.
     pub at: Location,
 }
 
@@ -350,10 +355,10 @@ impl StuckThread {
     }
 }
 
-/// A line of a source file.
+/// A source line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceLine {
-    /// The file, as it was given to [`NpuModule::set_source_file`](super::NpuModule::set_source_file).
+    /// The file name from [`NpuModule::set_source_file`](super::NpuModule::set_source_file).
     pub file: String,
     /// The line, from 1.
     pub line: u32,
@@ -365,7 +370,7 @@ impl fmt::Display for SourceLine {
     }
 }
 
-/// A place in compiled code, as far as it is known.
+/// A location in compiled code, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Location {
     /// The function, without `%`.
@@ -374,12 +379,12 @@ pub struct Location {
     pub inst: Option<ir::Inst>,
     /// Its source location.
     pub srcloc: Option<SourceLoc>,
-    /// What that means, if the function has a source file.
+    /// Its source line, if the function has a source file.
     pub line: Option<SourceLine>,
 }
 
 impl fmt::Display for Location {
-    /// With a space before it, if anything is known.
+    /// Starts with a space if anything is known.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(function) = &self.function {
             write!(f, " in %{function}")?;
@@ -397,12 +402,12 @@ impl fmt::Display for Location {
     }
 }
 
-/// A trap, with the place it came from.
+/// A trap and its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrapReport {
     /// The trap code.
     pub code: Option<TrapCode>,
-    /// Number of the hardware thread.
+    /// The number of the hardware thread.
     pub thread: usize,
     /// The function.
     pub function: Option<String>,
@@ -410,12 +415,12 @@ pub struct TrapReport {
     pub inst: Option<ir::Inst>,
     /// Its source location.
     pub srcloc: Option<SourceLoc>,
-    /// What that means, if the function has a source file.
+    /// Its source line, if the function has a source file.
     pub line: Option<SourceLine>,
 }
 
 impl TrapReport {
-    /// The place alone.
+    /// Returns the location without the trap.
     pub fn location(&self) -> Location {
         Location {
             function: self.function.clone(),
@@ -434,7 +439,7 @@ impl fmt::Display for RunError {
     }
 }
 
-/// An error with places as somebody else names them.
+/// An error with locations formatted by the caller.
 struct Placed<'a> {
     error: &'a RunError,
     place: &'a dyn Fn(&Location) -> String,
@@ -467,7 +472,7 @@ impl fmt::Display for Placed<'_> {
             RunError::CycleLimit { cycles, at } => write!(f, "no result after {cycles} cycles{}", place(at)),
             RunError::Stopped { reason, at } => write!(f, "the simulator stopped{}: {reason}", place(at)),
             RunError::Threads { asked, available } => {
-                write!(f, "{asked} threads were to make the call; the device has {available}")
+                write!(f, "the call needs {asked} threads; the device has {available}")
             }
             RunError::Deadlock(threads) => {
                 f.write_str("the threads wait for each other")?;
@@ -491,7 +496,7 @@ impl From<LinkError> for RunError {
     }
 }
 
-/// Functions of a module have numbers for names; people want those of the declarations.
+/// Replaces the numeric names of functions in refusals by the names of their declarations.
 pub(super) fn name_refusals(error: &mut CompileError, name: &str) {
     if let CompileError::Unsupported(refusals) = error {
         for refusal in refusals {

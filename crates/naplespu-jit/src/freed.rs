@@ -1,8 +1,8 @@
-//! Functions and data that are freed, and functions that are defined anew.
+//! Freed functions and data, and redefined functions.
 //!
-//! What refers to an object that is gone is linked again: it waits until there is something of that name, and gets its address. What only the
-//! program knows, pointers in registers and memory, cannot be found: at the entry of a function that is gone the simulator stops, until others
-//! have its memory.
+//! References to a removed object are linked again: they wait for a new definition of the name and
+//! then get its address. Pointers in registers and in memory that the program computed cannot be
+//! found. Until the memory of a removed function is reused, the simulator stops at its entry.
 
 use super::error::{DefineError, LinkError, name_refusals};
 use super::npu_module::{Definition, NpuModule};
@@ -14,36 +14,36 @@ use npu_link::Waiting;
 use npu_sim::Machine;
 use std::collections::{BTreeMap, HashMap};
 
-/// Which references have found which objects.
+/// The resolved references of objects.
 #[derive(Debug, Default)]
 pub(super) struct Uses {
-    /// The references to an object.
+    /// The references to each object.
     of: HashMap<usize, Vec<Waiting>>,
-    /// The objects that the references of an object have found.
+    /// The objects that the references of each object have resolved to.
     by: HashMap<usize, Vec<usize>>,
-    /// The address that was written for a reference whose object is gone.
+    /// The last written address of each reference whose object was removed.
     before: HashMap<Waiting, u32>,
 }
 
 impl Uses {
-    /// Notes that a reference was written, with the address of an object.
+    /// Records that a reference was written with the address of an object.
     pub(super) fn found(&mut self, reference: Waiting, object: usize) {
         self.before.remove(&reference);
         self.of.entry(object).or_default().push(reference);
         self.by.entry(reference.0).or_default().push(object);
     }
 
-    /// Notes that a reference does not depend on an object any more.
+    /// Records that a reference no longer depends on an object.
     pub(super) fn forget(&mut self, reference: Waiting) {
         self.before.remove(&reference);
     }
 
-    /// The address that was written for a reference whose object is gone.
+    /// Returns the last written address of a reference whose object was removed.
     pub(super) fn before(&self, reference: Waiting) -> Option<u32> {
         self.before.get(&reference).copied()
     }
 
-    /// Forgets an object that was at an address; gives the references to it, which wait again.
+    /// Removes an object at an address; returns the references to it, which wait again.
     fn remove(&mut self, object: usize, address: u32) -> Vec<Waiting> {
         for found in self.by.remove(&object).unwrap_or_default() {
             if let Some(users) = self.of.get_mut(&found) {
@@ -62,12 +62,12 @@ impl Uses {
     }
 }
 
-/// The functions that are gone whose memory nobody else has yet, by their addresses.
+/// The freed functions by address, until their memory is reused.
 #[derive(Debug, Default)]
 pub(super) struct Freed(BTreeMap<u32, String>);
 
 impl Freed {
-    /// The function that was there.
+    /// Returns the freed function at this address.
     pub(super) fn get(&self, address: u32) -> Option<&str> {
         self.0.get(&address).map(String::as_str)
     }
@@ -77,7 +77,7 @@ impl Freed {
         self.0.insert(address, name);
     }
 
-    /// Somebody else has the memory from the first address to before the second.
+    /// Records that the memory from `start` up to `end` is reused.
     pub(super) fn reused(&mut self, machine: &mut Machine, (start, end): (u32, u32)) {
         let inside: Vec<u32> = self
             .0
@@ -92,15 +92,16 @@ impl Freed {
 }
 
 impl NpuModule {
-    /// Takes a function out of the module, as if it had not been defined, and frees its memory for others. What refers to it waits: it
-    /// cannot be called until there is a function of that name again, by [`cranelift_module::Module::define_function`] or another way.
+    /// Removes the definition of a function and frees its memory. References to it wait: they
+    /// cannot be called until a new definition with this name exists, by
+    /// [`cranelift_module::Module::define_function`] or otherwise.
     ///
-    /// A pointer to the function that the program keeps is worth nothing from here on. A call of it is [`RunError::Freed`](super::RunError::Freed)
-    /// until others have the memory.
+    /// Pointers to the function become invalid. A call through such a pointer is
+    /// [`RunError::Freed`](super::RunError::Freed) until the memory is reused.
     ///
     /// # Errors
     ///
-    /// [`LinkError::NotDefined`] if the module has no code of it.
+    /// [`LinkError::NotDefined`] if the module has no code of the function.
     pub fn free_function(&mut self, func: FuncId) -> Result<(), LinkError> {
         let Some(index) = Self::object(self.functions.get(func)) else {
             let declared = self
@@ -114,7 +115,7 @@ impl NpuModule {
         self.remove(index)
     }
 
-    /// Takes a data object out of the module and frees its memory, as [`NpuModule::free_function`] does with functions.
+    /// Removes a data object and frees its memory, like [`NpuModule::free_function`].
     ///
     /// # Errors
     ///
@@ -131,9 +132,10 @@ impl NpuModule {
         self.remove(index)
     }
 
-    /// Compiles a function and puts it in the place of the one that is there under this id, if there is one: everything that refers to it
-    /// gets the new one, also words of data that still have the old address. The memory of the old one is freed. If it does not compile, or
-    /// finds no room, the old one stays.
+    /// Compiles a function and replaces the definition with this id, if one exists. All references
+    /// get the new address, including words of data that still contain the old one. The memory of
+    /// the old function is freed. If the new one does not compile or memory is full, the old one
+    /// stays.
     ///
     /// # Errors
     ///
@@ -159,7 +161,7 @@ impl NpuModule {
         }
     }
 
-    /// Takes an object out that nobody is to find any more.
+    /// Removes an object so that nothing resolves to it.
     fn remove(&mut self, index: usize) -> Result<(), LinkError> {
         let Some(object) = self.linker.remove(index) else {
             return Err(LinkError::Internal(format!("there is no object {index} to be freed")));

@@ -1,7 +1,8 @@
-//! Functions of the host that code of the device calls.
+//! Host functions, which code of the device calls.
 //!
-//! Such a function is one instruction on the device, a return, with a stop address. Whoever calls it stops there; the host takes the
-//! arguments from where the convention puts them, puts the results where it wants them, and lets the thread go on with the return.
+//! On the device, a host function is one return instruction with a breakpoint. A caller stops
+//! there. The host reads the arguments by the calling convention, runs the function, writes the
+//! results, and resumes the thread at the return.
 
 use super::error::{LinkError, RunError};
 use super::values::{ThreadPlaces, fit};
@@ -12,31 +13,32 @@ use npu_mc::SReg;
 use npu_sim::Machine;
 use std::collections::HashMap;
 
-/// What a function of the host is given beside its arguments.
+/// The context of a host function, in addition to its arguments.
 #[derive(Debug)]
 pub struct HostCall<'a> {
     /// The device, stopped in the call.
     pub machine: &'a mut Machine,
-    /// The thread that calls.
+    /// The calling thread.
     pub thread: usize,
 }
 
 impl HostCall<'_> {
-    /// The core of the thread that calls.
+    /// Returns the core of the calling thread.
     pub fn core(&self) -> usize {
         self.thread / npu_sim::THREADS
     }
 
-    /// Copies memory of the device as the thread that calls would load it, whatever the data caches hold back.
+    /// Reads memory of the device as a load of the calling thread would, including dirty cache
+    /// lines.
     pub fn read(&self, address: u32, bytes: &mut [u8]) {
         self.machine.read_as_core(self.core(), address, bytes);
     }
 
-    /// Writes memory of the device as the thread that calls would store it.
+    /// Writes memory of the device as a store of the calling thread would.
     ///
     /// # Errors
     ///
-    /// [`HostStop::Fault`] if the simulation holds no more memory.
+    /// [`HostStop::Fault`] if the simulated memory is full.
     pub fn write(&mut self, address: u32, bytes: &[u8]) -> Result<(), HostStop> {
         let core = self.core();
         let written = self.machine.write_as_core(core, address, bytes);
@@ -44,20 +46,20 @@ impl HostCall<'_> {
     }
 }
 
-/// Why a function of the host does not return.
+/// The reason why a host function does not return.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostStop {
-    /// The program is over, with this status.
+    /// The program ends with this status.
     Exit(u32),
-    /// Something went wrong.
+    /// The function failed.
     Fault(String),
 }
 
-/// A function of the host. Its results have to be those of its signature; vectors of more than 128 bits come and go as their lanes, see
-/// [`host_types`](super::host_types).
+/// A host function. Its results have to match its signature. Vectors of more than 128 bits are
+/// passed as their lanes; see [`host_types`](super::host_types).
 pub type HostFunction = Box<dyn FnMut(HostCall<'_>, &[DataValue]) -> Result<Vec<DataValue>, HostStop> + Send>;
 
-/// One of them on the device.
+/// A host function on the device.
 pub(super) struct Host {
     pub(super) name: String,
     pub(super) info: SigInfo,
@@ -66,17 +68,17 @@ pub(super) struct Host {
     pub(super) function: HostFunction,
 }
 
-/// All of them, by their addresses.
+/// All host functions by address.
 #[derive(Default)]
 pub(super) struct Hosts(pub(super) HashMap<u32, Host>);
 
 impl Hosts {
-    /// Whether such a function is at an address.
+    /// Returns whether a host function is at an address.
     pub(super) fn has(&self, address: u32) -> bool {
         self.0.contains_key(&address)
     }
 
-    /// Forgets the function at an address, if there is one.
+    /// Removes the function at an address, if one exists.
     pub(super) fn remove(&mut self, address: u32) {
         self.0.remove(&address);
     }

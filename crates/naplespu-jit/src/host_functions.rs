@@ -1,4 +1,4 @@
-//! Functions of a module that the host computes.
+//! Definitions and calls of host functions of a module.
 
 use super::error::{DefineError, LinkError, RunError};
 use super::host::{Host, HostFunction};
@@ -12,12 +12,14 @@ use npu_mc::{Inst, Opcode};
 use npu_sim::Stop;
 
 impl NpuModule {
-    /// Defines a function that the host computes, which functions of the module call like any other. Arguments and results are
-    /// what [`NpuModule::call`] gives and takes. The threads of the device stand still meanwhile, and no time passes for them.
+    /// Defines a function that runs on the host; functions of the module call it like any other.
+    /// Arguments and results have the form of those of [`NpuModule::call`]. All threads of the
+    /// device are stopped during the call, and the call takes no simulated time.
     ///
     /// # Errors
     ///
-    /// See [`DefineError`]; [`LinkError::HostType`] if the host has no value for a type of the signature.
+    /// See [`DefineError`]; [`LinkError::HostType`] if the host has no value for a type of the
+    /// signature.
     pub fn define_host_function(
         &mut self,
         name: &str,
@@ -52,7 +54,8 @@ impl NpuModule {
         Ok(id)
     }
 
-    /// Computes the function of the host that the thread has stopped at; `false` if it stopped for another reason.
+    /// Runs the host function at which the thread has stopped. Returns `false` if the thread
+    /// stopped for another reason.
     pub(super) fn answer(&mut self, thread: usize, stop: &Stop) -> Result<bool, RunError> {
         let Stop::Breakpoint { pc } = stop else {
             return Ok(false);

@@ -1,32 +1,40 @@
-//! A module in Cranelift's sense whose functions run on the simulator.
+//! A Cranelift module whose functions run on the simulator.
 //!
 //! # Contract
 //!
-//! [`NpuModule`] implements [`cranelift_module::Module`]: what declares and defines functions and data for `cranelift-jit` or
-//! `cranelift-object` does so here too. On top of that it calls functions with typed arguments and results, reads and writes
-//! the memory of the device, and says of everything that goes wrong in a call where it was ([`RunError`]).
+//! [`NpuModule`] implements [`cranelift_module::Module`]: front ends declare and define functions
+//! and data as for `cranelift-jit` or `cranelift-object`. In addition, it calls functions with
+//! typed arguments and results, reads and writes the memory of the device, and reports every error
+//! of a call with its location ([`RunError`]).
 //!
-//! A symbol is, in this order: a definition of the module; an address that the host gave ([`NpuModule::define_symbol`],
-//! [`NpuModule::set_symbol_lookup`]); a routine of the runtime; 0, if it is preemptible. Symbols may come in any order and even
-//! after calls: linking is incremental, an object does not move and memory keeps what was written. Functions and data can be freed, and
-//! functions be defined anew. A call needs only the symbols
-//! that its function can reach; [`NpuModule::finalize_definitions`] insists on all of them.
+//! A symbol resolves to the first of these that exists:
+//!
+//! 1. a definition of the module,
+//! 2. an address from the host ([`NpuModule::define_symbol`], [`NpuModule::set_symbol_lookup`]),
+//! 3. a routine of the runtime,
+//! 4. 0, if the symbol is preemptible.
+//!
+//! Symbols may be defined in any order, even after calls. Linking is incremental: objects do not
+//! move, and memory keeps its contents. Functions and data can be freed, and functions can be
+//! redefined. A call needs only the symbols that its function can reach;
+//! [`NpuModule::finalize_definitions`] requires all of them.
 //!
 //! # Structure
 //!
 //! | file | contents |
 //! |---|---|
-//! | `npu_module`, `module` | the module; the trait of Cranelift |
-//! | `layout`, `target`, `link` | addresses, names of references, linking by `npu-link` |
-//! | `values`, `call`, `threads` | places of arguments and results, calls, calls on several hardware threads |
-//! | `timed`, `timing`, `cycles` | the timing model of calls, and what each instruction costs |
-//! | `watch`, `observe`, `trace` | every instruction of a call, profiles, back traces |
-//! | `host`, `host_functions` | functions of the host that code of the device calls |
-//! | `freed`, `unwind` | functions that are freed or replaced, the table for exceptions |
-//! | [`parallel`] | compiling by several threads |
-//! | `error` | all that can go wrong |
+//! | `npu_module`, `module` | the module; its implementation of Cranelift's trait |
+//! | `layout`, `target`, `link` | addresses, targets of references, linking with `npu-link` |
+//! | `values`, `call`, `threads` | locations of arguments and results, calls, calls on several hardware threads |
+//! | `timed`, `timing`, `cycles` | the timing model of calls, and the cost of each instruction |
+//! | `watch`, `observe`, `trace` | watchers of instructions, profiles, back traces |
+//! | `host`, `host_functions` | host functions, which code of the device calls |
+//! | `freed`, `unwind` | freed and redefined functions, the unwind table of exceptions |
+//! | [`parallel`] | compilation on several threads |
+//! | `error` | errors |
 //!
-//! [`Program`] is a thin layer on top, for the functions of a CLIF file; [`Device`] is another, for hosts that want an accelerator.
+//! [`Program`] is a thin layer on top for the functions of a CLIF file. [`Device`] is another one,
+//! for hosts that use the machine as an accelerator.
 
 #![deny(missing_docs)]
 

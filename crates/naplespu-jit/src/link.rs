@@ -1,7 +1,8 @@
-//! What the names in objects stand for, and linking by it.
+//! Symbol resolution and linking.
 //!
-//! An object gets its address when it is defined ([`npu_link::Linker`]). Its references wait until somebody links: those whose symbol is there are
-//! written, the others go on waiting, so that what does not use a missing symbol can be called.
+//! An object gets its address when it is defined ([`npu_link::Linker`]). Its references wait until
+//! the next linking. Then references to defined symbols are written and the others keep waiting, so
+//! that functions without undefined symbols can be called.
 
 use super::error::{LinkError, Location, RunError};
 use super::layout::{TLS_BYTES, TLS_START, tls_block};
@@ -20,12 +21,12 @@ use npu_mc::reloc::Reloc;
 use npu_sim::{Machine, MemoryFull};
 use std::collections::HashSet;
 
-/// What a reference leads to.
+/// The result of resolving a reference.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Resolved {
     Object(usize),
     Address(u32),
-    /// Preemptible and not defined, for which 0 stands until it is.
+    /// A preemptible symbol without a definition; its address is 0.
     Absent,
 }
 
@@ -33,11 +34,11 @@ impl Memory for Device<'_> {
     fn write(&mut self, purpose: Purpose, address: u32, bytes: &[u8]) -> Result<(), String> {
         match purpose {
             Purpose::Code | Purpose::Data => self.write_main(address, bytes),
-            // Every thread has its own.
+            // Every thread has a copy.
             Purpose::ThreadLocal => {
                 (0..self.0.threads()).try_for_each(|thread| self.write_main(tls_block(thread) + address, bytes))
             }
-            // What has been given an address there lies within it. Every core has its own.
+            // Addresses from the linker lie within the scratchpad. Every core has a scratchpad.
             Purpose::Scratchpad => {
                 let start = address as usize;
                 for core in 0..self.0.cores() {
@@ -61,7 +62,7 @@ impl Memory for Device<'_> {
     fn read_word(&self, purpose: Purpose, address: u32) -> Result<[u8; 4], String> {
         match purpose {
             Purpose::Code | Purpose::Data => return Ok(self.0.memory().read_u32(address).to_le_bytes()),
-            // All threads have the same there until something is called.
+            // All threads have the same contents there until the first call.
             Purpose::ThreadLocal => return Ok(self.0.memory().read_u32(tls_block(0) + address).to_le_bytes()),
             Purpose::Scratchpad => {}
         }
@@ -80,13 +81,14 @@ impl Device<'_> {
     }
 }
 
-/// Writes main memory for the host, after what the caches hold back of it: otherwise that would come later and win.
+/// Writes main memory from the host. Dirty cache lines are written back before; a later write-back
+/// would overwrite the host's data.
 pub(super) fn write_memory(machine: &mut Machine, address: u32, bytes: &[u8]) -> Result<(), MemoryFull> {
     machine.write_back_caches()?;
     machine.memory_mut().write(address, bytes)
 }
 
-/// Makes zeros for the host in the same way.
+/// Zeroes main memory from the host, after a write-back of the caches.
 pub(super) fn clear_memory(machine: &mut Machine, address: u32, size: u32) -> Result<(), MemoryFull> {
     machine.write_back_caches()?;
     machine.memory_mut().clear(address, size)
@@ -103,13 +105,13 @@ impl NpuModule {
         Ok(index)
     }
 
-    /// Notes that a symbol may have appeared.
+    /// Records that a symbol may have been defined.
     pub(super) fn changed(&mut self) {
         self.dirty = true;
         self.ready.clear();
     }
 
-    /// What a name stands for outside of the module.
+    /// Resolves a name outside the module.
     fn outside(&self, name: &str) -> Option<Resolved> {
         if let Some(&address) = self.symbols.get(name) {
             return Some(Resolved::Address(address));
@@ -120,7 +122,7 @@ impl NpuModule {
         self.routine(name).filter(|_| self.can_import(name))
     }
 
-    /// A routine of the runtime that is there.
+    /// Resolves a placed routine of the runtime.
     fn routine(&self, name: &str) -> Option<Resolved> {
         match self.runtime.get(name) {
             Some(Definition::Object(index)) => Some(Resolved::Object(*index)),
@@ -128,12 +130,12 @@ impl NpuModule {
         }
     }
 
-    /// Whether a name of the program may mean the routine of the runtime that has it.
+    /// Returns whether a name of the program may refer to the runtime's routine with that name.
     fn can_import(&self, name: &str) -> bool {
         self.imports_runtime || naplespu_runtime::is_library(name)
     }
 
-    /// What the module itself has for a reference.
+    /// Returns the module's own definition of a target.
     fn definition(&self, target: &Target) -> Option<&Definition> {
         match target {
             Target::Func(id) => self.functions.get(*id),
@@ -146,7 +148,7 @@ impl NpuModule {
         }
     }
 
-    /// Name and linkage, if the target is declared and has a name.
+    /// Returns the name and linkage of a target, if it is declared and has a name.
     fn declared<'a>(&'a self, target: &'a Target) -> (Option<&'a str>, Option<Linkage>) {
         let id = match target {
             Target::Func(id) => FuncOrDataId::Func(*id),
@@ -170,7 +172,7 @@ impl NpuModule {
         }
     }
 
-    /// A name for people, without `%`.
+    /// Returns a readable name of a target, without `%`.
     pub(super) fn target_name(&self, target: &Target) -> String {
         match target {
             Target::Name(name) | Target::Runtime(name) => name.clone(),
@@ -185,8 +187,8 @@ impl NpuModule {
         }
     }
 
-    /// What is there for a reference now: a definition of the module, an address that the host gave, or a routine of the
-    /// runtime that is linked.
+    /// Resolves a target to a definition of the module, an address from the host, or a placed
+    /// routine of the runtime.
     pub(super) fn resolve(&self, target: &Target) -> Option<Resolved> {
         if let Some(Definition::Object(index)) = self.definition(target) {
             return Some(Resolved::Object(*index));
@@ -196,12 +198,12 @@ impl NpuModule {
         found.or((linkage == Some(Linkage::Preemptible)).then_some(Resolved::Absent))
     }
 
-    /// The address of what a reference leads to.
+    /// Returns the address of a target, if it resolves.
     pub(super) fn address_of(&self, target: &Target) -> Option<u32> {
         self.resolved_address(self.resolve(target)?)
     }
 
-    /// Nothing if there is no such object.
+    /// Returns the address, or `None` if the object does not exist.
     fn resolved_address(&self, resolved: Resolved) -> Option<u32> {
         match resolved {
             Resolved::Object(index) => self.linker.object(index).map(|object| object.address),
@@ -210,7 +212,7 @@ impl NpuModule {
         }
     }
 
-    /// Compiles and places the routine of the runtime that a reference may mean.
+    /// Compiles and places the routine of the runtime that a target may refer to.
     pub(super) fn add_runtime(&mut self, target: &Target) {
         let name = match (target, self.declared(target)) {
             (Target::Runtime(name), _) => name,
@@ -260,7 +262,7 @@ impl NpuModule {
         }
     }
 
-    /// Frees the locks of atomic operations: a thread that did not come to the end of its call may have kept one.
+    /// Releases the locks of atomic operations, which a thread of a failed call may still hold.
     pub(super) fn free_locks(&mut self) -> Result<(), LinkError> {
         for name in [naplespu_runtime::ATOMIC_LOCKS, naplespu_runtime::MACHINE_LOCK] {
             let Some(Definition::Object(index)) = self.runtime.get(name) else {
@@ -322,14 +324,14 @@ impl NpuModule {
         Ok(index)
     }
 
-    /// Writes all references that can be resolved, with the routines of the runtime that they need.
+    /// Writes all references that resolve, adding the routines of the runtime that they need.
     pub(super) fn link(&mut self) -> Result<(), LinkError> {
         if !self.dirty {
             return Ok(());
         }
         let mut waiting = Vec::new();
         let mut result = Ok(());
-        // A routine of the runtime comes with references of its own.
+        // A routine of the runtime has references itself.
         while !self.linker.waiting().is_empty() && result.is_ok() {
             for reference in self.linker.take_waiting() {
                 let written = if result.is_ok() {
@@ -355,7 +357,7 @@ impl NpuModule {
         result
     }
 
-    /// Writes one reference; gives whether that is final.
+    /// Writes one reference; returns whether it is final.
     fn link_one(&mut self, waiting: Waiting) -> Result<bool, LinkError> {
         let Some(reference) = self.linker.reference(waiting) else {
             let (object, reference) = waiting;
@@ -390,7 +392,8 @@ impl NpuModule {
         }
     }
 
-    /// Whether a word of data that had the address of something that is gone has another value by now: then it is the program's.
+    /// Returns whether the program has changed a word of data that had the address of a removed
+    /// object. The linker must not overwrite such a word.
     fn is_changed(&mut self, waiting: Waiting) -> Result<bool, LinkError> {
         let Some(before) = self.uses.before(waiting) else {
             return Ok(false);
@@ -412,7 +415,7 @@ impl NpuModule {
         Ok(is_changed)
     }
 
-    /// The references that no symbol was found for: what is missing, and what refers to it.
+    /// Returns the undefined symbols, each with a user.
     pub(super) fn missing(&self) -> Vec<(String, String)> {
         let mut list: Vec<(String, String)> = Vec::new();
         for &waiting in self.linker.waiting() {
@@ -431,7 +434,7 @@ impl NpuModule {
         list
     }
 
-    /// Whether everything is there that code can get to from a symbol.
+    /// Checks that all symbols are defined that code can reach from a target.
     pub(super) fn check_reachable(&mut self, start: &Target) -> Result<(), RunError> {
         let first = match self.resolve(start) {
             Some(Resolved::Object(index)) => index,
@@ -459,7 +462,7 @@ impl NpuModule {
                 }
             }
         }
-        // What is reached from an object that is ready is ready too.
+        // All objects that a ready object reaches are ready.
         self.ready.extend(seen);
         Ok(())
     }
@@ -483,7 +486,7 @@ impl NpuModule {
         }
     }
 
-    /// What is known about the code at an address.
+    /// Returns the location of the code at an address.
     pub(super) fn location(&self, pc: u32) -> Location {
         let Some((index, object)) = self.linker.code_at(pc) else {
             return Location::default();
@@ -501,7 +504,7 @@ impl NpuModule {
 }
 
 impl Definition {
-    /// What is remembered of a function that did not compile.
+    /// Returns the state of a function that did not compile.
     pub(super) fn failed(error: &CompileError) -> Self {
         Self::Failed {
             refused: error.is_refusal(),
@@ -510,11 +513,11 @@ impl Definition {
     }
 }
 
-/// Instructions as bytes.
+/// Encodes instructions.
 ///
 /// # Errors
 ///
-/// [`LinkError::Internal`]: one of them has no encoding.
+/// [`LinkError::Internal`] if an instruction has no encoding.
 pub(super) fn words(insts: &[Inst]) -> Result<Vec<u8>, LinkError> {
     let mut bytes = Vec::with_capacity(insts.len() * INSTRUCTION_SIZE as usize);
     for inst in insts {

@@ -1,4 +1,4 @@
-//! The trait that makes [`NpuModule`] a module of Cranelift.
+//! The implementation of Cranelift's `Module` for [`NpuModule`].
 
 use super::error::{DefineError, LinkError, name_refusals};
 use super::npu_module::{Definition, NpuModule};
@@ -18,14 +18,15 @@ use npu_link::{Contents, Purpose, Reference};
 use npu_mc::reloc::Reloc as RelocKind;
 use npu_mc::reloc::elf::SCRATCHPAD_SECTION;
 
-/// The convention of functions that ask for none.
+/// The calling convention of functions with the default convention.
 const DEFAULT_CONVENTION: CallConv = CallConv::SystemV;
 
 impl Module for NpuModule {
-    /// Cranelift's `pulley32`, **not** the target that compiles: nothing outside of Cranelift's tree can be a [`TargetIsa`], and
-    /// of those that are published this one has the same width of pointers and order of bytes. It has the shared flags of the
-    /// real target. What the trait lets a module decide is this target's own: configuration for frontends, signatures,
-    /// contexts. For everything else see [`NpuModule::npu_isa`].
+    /// Returns Cranelift's `pulley32`, **not** the target that compiles. No type outside
+    /// Cranelift's tree can be a [`TargetIsa`], and this published target has the same pointer
+    /// width and byte order. It has the shared flags of the real target. The overridable methods of
+    /// the trait (frontend configuration, signatures, contexts) use this target's own values. For
+    /// everything else see [`NpuModule::npu_isa`].
     fn isa(&self) -> &dyn TargetIsa {
         &*self.stand_in
     }
@@ -90,7 +91,8 @@ impl Module for NpuModule {
         Ok(self.compile(func, ctx, ctrl, Names::Ids)?)
     }
 
-    /// Takes machine code as it is. `relocs` may be [`Reloc::Abs4`], the whole address in a word.
+    /// Defines machine code without changes. `relocs` may contain [`Reloc::Abs4`], the whole
+    /// address in a word.
     fn define_function_bytes(
         &mut self,
         func: FuncId,
@@ -112,9 +114,10 @@ impl Module for NpuModule {
         Ok(())
     }
 
-    /// Places a data object. There is no memory protection, so an object that is not writable can be written all the same;
-    /// `used` means nothing without a file to link. An object whose `custom_section` is `scratchpad` is placed in the scratchpad, and its
-    /// address is one there; other sections mean nothing. A thread-local object is placed in the block of every thread of the device.
+    /// Defines a data object. The device has no memory protection, so read-only objects can be
+    /// written; `used` has no effect without a file to link. An object with the `custom_section`
+    /// `scratchpad` is in the scratchpad, and its address is a scratchpad address; other sections
+    /// have no effect. A thread-local object is in the block of every thread of the device.
     fn define_data(&mut self, data: DataId, description: &DataDescription) -> ModuleResult<()> {
         let name = self.check_data(data)?;
         let (bytes, size) = match &description.init {
@@ -146,7 +149,7 @@ impl Module for NpuModule {
     }
 }
 
-/// References from relocations of a module.
+/// Converts the relocations of a module to references.
 fn references(name: &str, relocs: impl Iterator<Item = ModuleReloc>) -> Result<Vec<Reference<Target>>, LinkError> {
     relocs
         .map(|reloc| {
@@ -172,7 +175,7 @@ impl NpuModule {
         if !self.functions.is_valid(id) {
             self.functions.push(Definition::None);
         }
-        // A declaration may give a symbol that was only a name so far its linkage.
+        // A new declaration may add a linkage to a symbol that was only a name.
         self.changed();
     }
 
@@ -183,7 +186,7 @@ impl NpuModule {
         self.changed();
     }
 
-    /// The name of a function that can be defined now.
+    /// Returns the name of a function that can be defined.
     fn check_function(&self, func: FuncId) -> Result<String, DefineError> {
         let Some(definition) = self.functions.get(func) else {
             return Err(ModuleError::Undeclared(func.to_string()).into());
@@ -196,7 +199,7 @@ impl NpuModule {
         )
     }
 
-    /// The name of a data object that can be defined now.
+    /// Returns the name of a data object that can be defined.
     fn check_data(&self, data: DataId) -> Result<String, DefineError> {
         let Some(definition) = self.data.get(data) else {
             return Err(ModuleError::Undeclared(data.to_string()).into());
@@ -215,8 +218,9 @@ impl NpuModule {
         }
     }
 
-    /// Compiles the function in the context, as [`Module::define_function_with_control_plane`] does, with the errors of this
-    /// crate. The module remembers a failure and reports it to those who call the function; it can be defined again.
+    /// Compiles the function in the context like [`Module::define_function_with_control_plane`],
+    /// with the errors of this crate. The module records a failure and reports it to calls of the
+    /// function; the function can still be defined later.
     ///
     /// # Errors
     ///
@@ -242,9 +246,9 @@ impl NpuModule {
         self.define_code(func, name, &ctx.func, code, names)
     }
 
-    /// Compiles functions by several threads, and defines them one after the other: the module is the same as if
-    /// [`NpuModule::compile_function`] had been called for each. Functions that together are too small for that are compiled by the calling
-    /// thread. The results are in the order of the functions.
+    /// Compiles functions on several threads and defines them one after the other. The module is
+    /// the same as after [`NpuModule::compile_function`] for each of them. The calling thread
+    /// compiles them if they are too small to share. The results are in the order of the functions.
     pub fn compile_functions(&mut self, functions: &mut [(FuncId, Context)]) -> Vec<Result<(), DefineError>> {
         let prepared: Vec<Result<_, DefineError>> = functions
             .iter_mut()
@@ -263,14 +267,14 @@ impl NpuModule {
         );
         let define = |compiled: Result<(FuncId, String, &mut Context, _), DefineError>| {
             let (func, name, ctx, code) = compiled?;
-            // One that was there twice is defined by now.
+            // A function may occur twice in the list.
             self.check_function(func)?;
             self.define_code(func, name, &ctx.func, code, Names::Ids)
         };
         compiled.into_iter().map(define).collect()
     }
 
-    /// Defines a function of a text, which was compiled elsewhere for this module's target.
+    /// Defines a function of a CLIF text that was compiled elsewhere for this module's target.
     pub(crate) fn define_compiled(
         &mut self,
         func: FuncId,
@@ -281,13 +285,13 @@ impl NpuModule {
         self.define_code(func, name, text, code, Names::Text)
     }
 
-    /// Makes a function that can be defined ready to be compiled; gives its name.
+    /// Prepares a function for compilation, checking that it can be defined; returns its name.
     fn prepare(&self, func: FuncId, ctx: &mut Context, names: Names) -> Result<String, DefineError> {
         self.check_function(func)?;
         self.prepare_anew(func, ctx, names)
     }
 
-    /// The same of one that may be defined.
+    /// Prepares a function for compilation without that check.
     pub(super) fn prepare_anew(&self, func: FuncId, ctx: &mut Context, names: Names) -> Result<String, DefineError> {
         if !self.functions.is_valid(func) {
             return Err(ModuleError::Undeclared(func.to_string()).into());
@@ -306,7 +310,7 @@ impl NpuModule {
         Ok(name)
     }
 
-    /// Defines a function by what compiling it gave.
+    /// Defines a function with compiled code.
     pub(super) fn define_code(
         &mut self,
         func: FuncId,
@@ -339,7 +343,8 @@ impl NpuModule {
         Ok(())
     }
 
-    /// Intrinsics are known by their names, which calls of declared functions do not show.
+    /// Renames references to intrinsics, which the compiler recognizes by name: calls of declared
+    /// functions have only numbers.
     fn name_intrinsics(&self, func: &mut Function) {
         intrinsics::name_calls(func, |namespace, index| {
             let is_function = namespace == 0 && (index as usize) < self.functions.len();
@@ -349,7 +354,7 @@ impl NpuModule {
     }
 }
 
-/// Whether something can be defined; gives its name back.
+/// Returns `name` if the function or data object can be defined.
 fn check(definition: &Definition, linkage: Linkage, name: String) -> Result<String, DefineError> {
     if !linkage.is_definable() {
         Err(ModuleError::InvalidImportDefinition(name).into())

@@ -23,18 +23,18 @@ use std::fmt;
 use std::sync::Arc;
 use target_lexicon::{Architecture, Triple};
 
-/// Instructions a call may execute unless set otherwise.
+/// The default limit of instructions of a call.
 pub(super) const STEP_LIMIT: u64 = 1_000_000_000;
 
-/// A function of the host that knows addresses of the device by name.
+/// A host function that returns device addresses by symbol name.
 pub type SymbolLookup = Box<dyn Fn(&str) -> Option<u32> + Send>;
 
-/// What became of a declaration.
+/// The state of a declaration.
 #[derive(Clone, Debug)]
 pub(super) enum Definition {
-    /// Nothing yet.
+    /// Not defined.
     None,
-    /// It did not compile.
+    /// Not compiled.
     Failed { refused: bool, reason: String },
     /// An object of the module.
     Object(usize),
@@ -45,34 +45,34 @@ pub struct NpuModule {
     pub(super) isa: Arc<Isa>,
     pub(super) stand_in: OwnedTargetIsa,
     pub(super) runtime_isa: Option<Isa>,
-    /// Keeps the memory of one compilation for the next.
+    /// The compiler, kept to reuse its memory.
     pub(super) compiler: Compiler,
     pub(super) declarations: ModuleDeclarations,
-    /// One entry a declared function.
+    /// One entry for each declared function.
     pub(super) functions: PrimaryMap<FuncId, Definition>,
-    /// One entry a declared data object.
+    /// One entry for each declared data object.
     pub(super) data: PrimaryMap<DataId, Definition>,
-    /// The routines of the runtime that something refers to.
+    /// The routines of the runtime with a user.
     pub(super) runtime: HashMap<String, Definition>,
-    /// Whether names of the program may mean routines of the runtime.
+    /// Whether names of the program may refer to routines of the runtime.
     pub(super) imports_runtime: bool,
     pub(super) symbols: HashMap<String, u32>,
     pub(super) lookup: Option<SymbolLookup>,
-    /// The objects, with the references between them.
+    /// The objects and the references between them.
     pub(super) linker: Linker<Target>,
-    /// The code of objects that were compiled, by their numbers.
+    /// The compiled code of objects, by object number.
     pub(super) code: HashMap<usize, CompiledCode>,
-    /// The table for exceptions.
+    /// The unwind table of exceptions.
     pub(super) unwind: unwind::UnwindTable,
-    /// Which references were written with the addresses of which objects.
+    /// The resolved references of each object.
     pub(super) uses: freed::Uses,
-    /// The functions that are gone.
+    /// The freed functions.
     pub(super) freed: freed::Freed,
-    /// The files that source locations are lines of.
+    /// The source files of functions; source locations are lines of them.
     pub(super) source_files: HashMap<FuncId, String>,
-    /// Whether a symbol that a reference waits for may have appeared.
+    /// Whether a symbol of an unresolved reference may have been defined.
     pub(super) dirty: bool,
-    /// Objects from which nothing is reached that is missing.
+    /// Objects that reach no undefined symbol.
     pub(super) ready: HashSet<usize>,
     pub(super) machine: Machine,
     pub(super) step_limit: u64,
@@ -93,7 +93,7 @@ impl fmt::Debug for NpuModule {
     }
 }
 
-/// The published target that is shown where an interface of Cranelift insists on one.
+/// Returns the published target for interfaces of Cranelift that need one.
 fn stand_in(flags: &Flags) -> Result<OwnedTargetIsa, LinkError> {
     let triple = Triple {
         architecture: Architecture::Pulley32,
@@ -105,16 +105,17 @@ fn stand_in(flags: &Flags) -> Result<OwnedTargetIsa, LinkError> {
 }
 
 impl NpuModule {
-    /// An empty module for the target, on a device with the default configuration.
+    /// Creates an empty module for the target, on a device with the default configuration.
     ///
     /// # Errors
     ///
-    /// [`LinkError::NoStandIn`] if `cranelift-codegen` comes without its target `pulley32`, which this crate's manifest excludes.
+    /// [`LinkError::NoStandIn`] if `cranelift-codegen` lacks its target `pulley32`, which this
+    /// crate's manifest excludes.
     pub fn new(isa: Arc<Isa>) -> Result<Self, LinkError> {
         Self::with_config(isa, npu_sim::Config::default())
     }
 
-    /// An empty module for the target, on a device of this configuration.
+    /// Creates an empty module for the target, on a device with this configuration.
     ///
     /// # Errors
     ///
@@ -153,37 +154,40 @@ impl NpuModule {
         Ok(module)
     }
 
-    /// The target that compiles: this crate's own. [`cranelift_module::Module::isa`] shows another one.
+    /// Returns the target that compiles. [`cranelift_module::Module::isa`] returns another one.
     pub fn npu_isa(&self) -> &Arc<Isa> {
         &self.isa
     }
 
-    /// Gives a symbol an address of the device, chosen by the host. A definition of that name in the module comes first.
+    /// Defines a symbol at an address of the device. A definition with that name in the module
+    /// takes precedence.
     pub fn define_symbol(&mut self, name: impl Into<String>, address: u32) {
         self.symbols.insert(name.into(), address);
         self.changed();
     }
 
-    /// Sets what is asked for the addresses of symbols that are neither defined nor given by [`NpuModule::define_symbol`].
+    /// Sets the lookup of symbols that have neither a definition nor an address from
+    /// [`NpuModule::define_symbol`].
     pub fn set_symbol_lookup(&mut self, lookup: SymbolLookup) {
         self.lookup = Some(lookup);
         self.changed();
     }
 
-    /// Lets undefined functions stand for the routines of the runtime that have their names, such as `__npu_udiv32`: for those
-    /// who test the runtime. Compiled code finds its routines in any case, and a program's function of such a name is its own.
+    /// Lets undefined functions resolve to the runtime's routines with their names, such as
+    /// `__npu_udiv32`, for tests of the runtime. Compiled code finds its routines in any case, and
+    /// a function of the program with such a name takes precedence.
     pub fn import_runtime(&mut self) {
         self.imports_runtime = true;
         self.changed();
     }
 
-    /// Links everything that was defined so far, with the routines of the runtime that it needs. Calls link by themselves, so
-    /// this is for those who want to know early.
+    /// Links all definitions with the routines of the runtime that they need. Calls link
+    /// implicitly, so this only reports errors earlier.
     ///
     /// # Errors
     ///
-    /// [`LinkError::Undefined`] with all symbols that are referred to and not there, or what else is wrong. What does not
-    /// reach a missing symbol can be called nevertheless.
+    /// [`LinkError::Undefined`] with all undefined symbols, or another error. Functions that reach
+    /// no undefined symbol can still be called.
     pub fn finalize_definitions(&mut self) -> Result<(), LinkError> {
         self.link()?;
         let missing = self.missing();
@@ -194,7 +198,7 @@ impl NpuModule {
         }
     }
 
-    /// The number of the object that is defined.
+    /// Returns the number of a definition's object.
     pub(super) fn object(definition: Option<&Definition>) -> Option<usize> {
         match definition? {
             Definition::Object(index) => Some(*index),
@@ -202,35 +206,36 @@ impl NpuModule {
         }
     }
 
-    /// Code of a function that the module has compiled, as it was before linking.
+    /// Returns the code of a function that the module has compiled, before linking.
     pub fn code(&self, func: FuncId) -> Option<&CompiledCode> {
         self.code.get(&Self::object(self.functions.get(func))?)
     }
 
-    /// Address of a function in the memory of the device, if it is known yet.
+    /// Returns the device address of a function, if known.
     pub fn function_address(&self, func: FuncId) -> Option<u32> {
         self.address_of(&Target::Func(func))
     }
 
-    /// Address of a data object in the memory of the device, if it is known yet; of a thread-local one, the distance from the
-    /// start of each thread's block.
+    /// Returns the device address of a data object, if known. For a thread-local object, it is the
+    /// offset in each thread's block.
     pub fn data_address(&self, data: DataId) -> Option<u32> {
         self.address_of(&Target::Data(data))
     }
 
-    /// Address of a thread's copy of a thread-local data object that the module defines, if there is such a thread.
+    /// Returns the address of a thread's copy of a thread-local data object. Returns `None` if the
+    /// module does not define the object or the device lacks the thread.
     pub fn tls_address(&self, data: DataId, thread: usize) -> Option<u32> {
         let object = self.linker.object(Self::object(self.data.get(data))?)?;
         let has_copies = self.declarations.get_data_decl(data).tls && thread < self.machine.threads();
         has_copies.then(|| tls_block(thread) + object.address)
     }
 
-    /// Size of a data object that the module defines, in bytes.
+    /// Returns the size in bytes of a data object that the module defines.
     pub fn data_size(&self, data: DataId) -> Option<u32> {
         Some(self.linker.object(Self::object(self.data.get(data))?)?.size)
     }
 
-    /// Whether a range of addresses lies in one data object of the module that is in main memory.
+    /// Returns whether a range of addresses lies in one data object of the module in main memory.
     pub(crate) fn has_data(&self, address: u32, length: usize) -> bool {
         let objects = self
             .data
@@ -244,16 +249,16 @@ impl NpuModule {
         })
     }
 
-    /// Address of a function, data object or symbol of the host by name.
+    /// Returns the address of a function, data object or host symbol by name.
     pub fn symbol_address(&self, name: &str) -> Option<u32> {
         self.address_of(&Target::Name(name.to_owned()))
     }
 
-    /// Makes room in the memory of the device that nothing else uses until [`NpuModule::free`] is called. It is zero.
+    /// Allocates zeroed memory of the device, until [`NpuModule::free`] is called.
     ///
     /// # Errors
     ///
-    /// [`LinkError`] if `align` is not a power of two or the memory is used up.
+    /// [`LinkError`] if `align` is not a power of two or the memory is exhausted.
     pub fn allocate(&mut self, size: u32, align: u32) -> Result<u32, LinkError> {
         let address = self.linker.allocate("allocate", size.into(), align.into())?;
         if let Err(full) = clear_memory(&mut self.machine, address, size) {
@@ -263,11 +268,11 @@ impl NpuModule {
         Ok(address)
     }
 
-    /// Gives memory back that [`NpuModule::allocate`] made room for, so that others get it.
+    /// Frees memory from [`NpuModule::allocate`].
     ///
     /// # Errors
     ///
-    /// [`LinkError::NotAllocated`] if no such room begins there.
+    /// [`LinkError::NotAllocated`] if no allocation starts at the address.
     pub fn free(&mut self, address: u32) -> Result<(), LinkError> {
         if self.linker.release(address) {
             Ok(())
@@ -276,16 +281,17 @@ impl NpuModule {
         }
     }
 
-    /// Copies memory of the device; where nothing was written it is as [`npu_sim::Config::fill`] says.
+    /// Reads memory of the device. Unwritten memory has the contents of [`npu_sim::Config::fill`].
     pub fn read_memory(&self, address: u32, bytes: &mut [u8]) {
         self.machine.memory().read(address, bytes);
     }
 
-    /// Writes memory of the device. What data caches hold back is written before that.
+    /// Writes memory of the device. Dirty lines of data caches are written back before.
     ///
     /// # Errors
     ///
-    /// [`LinkError::MemoryFull`] if the simulation holds no more memory ([`npu_sim::Config::memory_limit`]).
+    /// [`LinkError::MemoryFull`] if the simulation's memory is full
+    /// ([`npu_sim::Config::memory_limit`]).
     pub fn write_memory(&mut self, address: u32, bytes: &[u8]) -> Result<(), LinkError> {
         let written = write_memory(&mut self.machine, address, bytes);
         written.map_err(|full| LinkError::MemoryFull(full.to_string()))
@@ -345,27 +351,27 @@ impl NpuModule {
         self.write_memory(address, &bytes[..size])
     }
 
-    /// The simulated cores, for what this type has no function for: scratchpad, console, control registers.
+    /// Returns the simulated cores, for access to scratchpad, console and control registers.
     pub fn machine(&self) -> &Machine {
         &self.machine
     }
 
-    /// The simulated cores.
+    /// Returns the simulated cores for changes.
     pub fn machine_mut(&mut self) -> &mut Machine {
         &mut self.machine
     }
 
-    /// Limits the instructions of each call, by all its threads together: one thousand million unless set.
+    /// Limits the instructions of each call, over all its threads. The default is one billion.
     pub fn set_step_limit(&mut self, steps: u64) {
         self.step_limit = steps;
     }
 
-    /// Instructions executed by the last call, by all its threads together.
+    /// Returns the number of instructions of the last call, over all its threads.
     pub fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// The function of this name, if it is declared.
+    /// Returns the function with this name, if it is declared.
     pub fn function_by_name(&self, name: &str) -> Option<FuncId> {
         match self.declarations.get_name(name)? {
             FuncOrDataId::Func(id) => Some(id),

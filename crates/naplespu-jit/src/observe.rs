@@ -1,4 +1,4 @@
-//! Watching the instructions of calls, and what each costs.
+//! Watchers of executed instructions, and their costs.
 
 use super::cycles::{CycleProfile, InstCycles};
 use super::npu_module::NpuModule;
@@ -8,15 +8,16 @@ use npu_sim::TimingConfig;
 use std::collections::BTreeMap;
 
 impl NpuModule {
-    /// Sets the watcher, which receives every instruction of later calls as it executes, or removes it. Calls with a watcher take many
-    /// times as long. The timing model ([`NpuModule::set_timing`]) calls no watcher, since it has instructions of several threads under
-    /// way at once; use its report.
+    /// Sets or removes the watcher, which receives every instruction of later calls during its
+    /// execution. Calls with a watcher take many times as long. The timing model
+    /// ([`NpuModule::set_timing`]) calls no watcher, since it interleaves instructions of several
+    /// threads; use its report.
     pub fn set_watcher(&mut self, watcher: Option<Watcher>) {
         self.watcher = watcher;
     }
 
-    /// Names and lines of the code as it is now. What is defined later, or linked by a later call, is not in it; see
-    /// [`NpuModule::finalize_definitions`].
+    /// Returns names and lines of the current code. It does not contain later definitions, or
+    /// routines that a later call links; see [`NpuModule::finalize_definitions`].
     pub fn code_map(&self) -> CodeMap {
         let code = self.linker.code().map(|(index, object)| {
             let compiled = self.code.get(&index);
@@ -33,7 +34,8 @@ impl NpuModule {
         CodeMap { code }
     }
 
-    /// Runs later calls with the timing model, as [`NpuModule::set_timing`] does, and notes what each instruction costs.
+    /// Turns on the timing model for later calls, like [`NpuModule::set_timing`], and records the
+    /// cost of each instruction.
     pub fn profile_cycles(&mut self, config: TimingConfig) {
         self.set_timing(Some(config));
         if let Some(timed) = &mut self.timed {
@@ -41,7 +43,8 @@ impl NpuModule {
         }
     }
 
-    /// What the instructions of all calls since [`NpuModule::profile_cycles`] cost, by address; nothing without that.
+    /// Returns the costs of all instructions, by address, since [`NpuModule::profile_cycles`].
+    /// Returns `None` without that call.
     pub fn inst_cycles(&self) -> Option<&BTreeMap<u32, InstCycles>> {
         Some(&self.timed.as_ref()?.profile.as_ref()?.insts)
     }

@@ -1,4 +1,4 @@
-//! Work on many functions by several threads, with results in order.
+//! Distributes work on many functions over threads, with results in order.
 
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
@@ -7,14 +7,15 @@ use cranelift_naplespu::{CompileError, CompiledCode, Compiler, Isa};
 use rayon::prelude::*;
 use std::fmt;
 
-/// CLIF instructions from which on several threads take less time than one: a thread wants to be started, and its memory made.
+/// The number of CLIF instructions from which several threads are faster than one, considering the
+/// cost of starting threads and allocating their memory.
 const WORTH_THREADS: usize = 10_000;
 
-/// What a thread has to compile with, for one function after the other.
+/// The reusable state of a compiling thread.
 pub struct Worker {
     /// The compiler.
     pub compiler: Compiler,
-    /// A context, which is to be cleared before it is used again.
+    /// A context; clear it before use.
     pub ctx: Context,
 }
 
@@ -38,7 +39,7 @@ impl Worker {
     ///
     /// # Errors
     ///
-    /// Why it was not compiled.
+    /// The compilation failed.
     pub fn compile(&mut self, isa: &Isa, func: &Function) -> Result<CompiledCode, CompileError> {
         self.ctx.clear();
         self.ctx.func = func.clone();
@@ -46,8 +47,9 @@ impl Worker {
     }
 }
 
-/// Does the work for each item and gives the results in their order, which are those that one thread gives. If the items together have
-/// enough CLIF instructions, of which `size` counts those of one, the threads of rayon's pool share the work; otherwise the calling one does it.
+/// Applies the work to each item and returns the results in order, the same as on one thread.
+/// `size` returns the number of CLIF instructions of an item. If the items together have enough
+/// instructions, the threads of rayon's pool share the work; otherwise the calling thread does it.
 pub fn map<T: Send, R: Send>(
     items: Vec<T>,
     size: impl Fn(&T) -> usize,

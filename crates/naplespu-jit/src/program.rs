@@ -1,7 +1,8 @@
-//! The functions of a CLIF file in the simulator, by the names they have there.
+//! Runs the functions of a CLIF file in the simulator, under their names in the file.
 //!
-//! A [`Program`] is an [`NpuModule`] for text: functions come without declarations, references go by name, and a function that
-//! is refused does not stop the others. Calling it, or one that reaches it, says why.
+//! A [`Program`] is an [`NpuModule`] for CLIF text: functions need no declarations, references are
+//! by name, and a refused function does not stop the others. A call of a refused function, or of
+//! one that reaches it, reports the reason.
 
 use super::error::{DefineError, LinkError, RunError};
 use super::npu_module::NpuModule;
@@ -16,31 +17,31 @@ use cranelift_naplespu::{CompileError, CompiledCode, Isa};
 use npu_sim::{Report, TimingConfig};
 use std::sync::Arc;
 
-/// Functions on their way into the simulator.
+/// The functions of a CLIF file in the simulator.
 pub struct Program {
     isa: Arc<Isa>,
-    /// Its memory is kept from one function to the next.
+    /// The context, kept to reuse its memory.
     ctx: Option<Context>,
-    /// Made by the first definition.
+    /// Created by the first definition.
     module: Option<NpuModule>,
     step_limit: Option<u64>,
     config: npu_sim::Config,
     timing: Option<TimingConfig>,
 }
 
-/// The name under which a function can be called: without the `%`.
+/// Returns the name by which a function is called: without the `%`.
 pub fn function_name(name: &UserFuncName) -> String {
     let text = name.to_string();
     text.strip_prefix('%').map_or(text.clone(), str::to_owned)
 }
 
 impl Program {
-    /// An empty program for the target.
+    /// Creates an empty program for the target.
     pub fn new(isa: Arc<Isa>) -> Self {
         Self::with_config(isa, npu_sim::Config::default())
     }
 
-    /// An empty program for the target, on a device of this configuration.
+    /// Creates an empty program for the target, on a device with this configuration.
     pub fn with_config(isa: Arc<Isa>, config: npu_sim::Config) -> Self {
         Self {
             isa,
@@ -52,7 +53,8 @@ impl Program {
         }
     }
 
-    /// The module that holds the functions, under their names without `%`: for data objects, symbols, memory.
+    /// Returns the module with the functions, under their names without `%`: for data objects,
+    /// symbols and memory.
     ///
     /// # Errors
     ///
@@ -72,12 +74,12 @@ impl Program {
         Ok(self.module.insert(module))
     }
 
-    /// Compiles a function and adds it.
+    /// Compiles and adds a function.
     ///
     /// # Errors
     ///
-    /// Why it was not compiled, or that there is a function of this name; the program remembers the former for those who call
-    /// the function.
+    /// The compilation failed, or a function with this name exists. The program records a failure
+    /// and reports it to calls of the function.
     pub fn define(&mut self, func: &Function) -> Result<(), DefineError> {
         let mut ctx = self.ctx.take().unwrap_or_else(Context::new);
         ctx.clear();
@@ -90,12 +92,13 @@ impl Program {
         result
     }
 
-    /// Adds a function that was compiled for the program's target elsewhere, for example by several threads
-    /// ([`parallel`](super::parallel)): the program is the same as after [`Program::define`].
+    /// Adds a function that was compiled elsewhere for the program's target, for example on several
+    /// threads ([`parallel`](super::parallel)). The program is the same as after
+    /// [`Program::define`].
     ///
     /// # Errors
     ///
-    /// As [`Program::define`].
+    /// See [`Program::define`].
     pub fn define_compiled(
         &mut self,
         func: &Function,
@@ -107,8 +110,8 @@ impl Program {
         module.define_compiled(id, func, code)
     }
 
-    /// Says that source locations of a function are lines of this file; see [`NpuModule::set_source_file`]. Without such a function nothing
-    /// happens.
+    /// Sets the file whose lines are the source locations of a function; see
+    /// [`NpuModule::set_source_file`]. Has no effect if the function does not exist.
     pub fn set_source_file(&mut self, name: &str, file: &str) {
         if let Some(module) = &mut self.module
             && let Some(func) = module.function_by_name(name)
@@ -117,20 +120,21 @@ impl Program {
         }
     }
 
-    /// What a thread was doing in the last call that did not return; see [`NpuModule::back_trace`].
+    /// Returns the back trace of a thread in the last call, if it did not return; see
+    /// [`NpuModule::back_trace`].
     pub fn back_trace(&self, thread: usize) -> Vec<Frame> {
         self.module
             .as_ref()
             .map_or_else(Vec::new, |module| module.back_trace(thread))
     }
 
-    /// Code of a compiled function.
+    /// Returns the code of a compiled function.
     pub fn code(&self, name: &str) -> Option<&CompiledCode> {
         let module = self.module.as_ref()?;
         module.code(module.function_by_name(name)?)
     }
 
-    /// Address of a function in the simulated memory.
+    /// Returns the address of a function in the simulated memory.
     pub fn address(&self, name: &str) -> Option<u32> {
         self.module.as_ref()?.symbol_address(name)
     }
@@ -144,11 +148,11 @@ impl Program {
         Ok(self.module()?.write_memory(address, bytes)?)
     }
 
-    /// Reads a word of the device's memory: as the device is configured where nothing was written.
+    /// Reads a word of the device's memory. Unwritten memory has the configured contents.
     ///
     /// # Errors
     ///
-    /// [`RunError::Link`] if the device could not be made.
+    /// [`RunError::Link`] if the device could not be created.
     pub fn read_word(&mut self, address: u32) -> Result<u32, RunError> {
         Ok(self.module()?.read_word(address))
     }
@@ -161,7 +165,7 @@ impl Program {
         }
     }
 
-    /// Runs later calls with the timing model, or without it again; see [`NpuModule::set_timing`].
+    /// Turns the timing model of later calls on or off; see [`NpuModule::set_timing`].
     pub fn set_timing(&mut self, config: Option<TimingConfig>) {
         self.timing = config;
         if let Some(module) = &mut self.module {
@@ -169,17 +173,17 @@ impl Program {
         }
     }
 
-    /// What the last call took, with the timing model.
+    /// Returns the report of the timing model on the last call.
     pub fn timing_report(&self) -> Option<Report> {
         self.module.as_ref()?.timing_report()
     }
 
-    /// Instructions executed by the last call.
+    /// Returns the number of instructions of the last call.
     pub fn steps(&self) -> u64 {
         self.module.as_ref().map_or(0, NpuModule::steps)
     }
 
-    /// Calls a function with a fresh stack. Memory that earlier calls wrote stays as it is.
+    /// Calls a function with a fresh stack. Memory keeps the contents of earlier calls.
     ///
     /// # Errors
     ///
@@ -191,7 +195,8 @@ impl Program {
         }
     }
 
-    /// Calls a function on several threads, and gives the results of each; see [`NpuModule::call_threads`].
+    /// Calls a function on several threads and returns the results of each; see
+    /// [`NpuModule::call_threads`].
     ///
     /// # Errors
     ///

@@ -1,33 +1,33 @@
-//! What references name.
+//! Targets of references.
 
 use cranelift_codegen::ir::function::FunctionParameters;
 use cranelift_codegen::ir::{ExternalName, LibCall};
 use cranelift_module::{DataId, FuncId, ModuleRelocTarget};
 use cranelift_naplespu::code::RelocTarget;
 
-/// What a reference names.
+/// The target of a reference.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Target {
     Func(FuncId),
     Data(DataId),
     Name(String),
-    /// A routine of the runtime that the compiler calls on its own, whatever the program calls its functions.
+    /// A routine of the runtime that the compiler calls, independent of the program's names.
     Runtime(String),
 }
 
-/// How the names of a function's code are to be read.
+/// The interpretation of the names in a function's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Names {
-    /// `u0:N` is the function and `u1:N` the data object with that number.
+    /// `u0:N` is the function with that number, `u1:N` the data object.
     Ids,
     /// `u0:N` is a name like any other.
     Text,
-    /// The code is the runtime's: all names are of its routines.
+    /// The code is part of the runtime: all names are routines of the runtime.
     Runtime,
 }
 
 impl Target {
-    /// What a relocation of compiled code names.
+    /// Returns the target of a relocation of compiled code.
     pub(super) fn of_code(target: &RelocTarget, own: &Self, params: &FunctionParameters, names: Names) -> Self {
         match target {
             RelocTarget::Function => own.clone(),
@@ -49,7 +49,7 @@ impl Target {
         }
     }
 
-    /// What a relocation of a module names, and how far after it.
+    /// Returns the target of a relocation of a module, and the offset from it.
     pub(super) fn of_module(target: &ModuleRelocTarget) -> (Self, u32) {
         match target {
             ModuleRelocTarget::User { namespace, index } => (Self::of_ids(*namespace, *index), 0),
@@ -61,7 +61,7 @@ impl Target {
 
     fn of_ids(namespace: u32, index: u32) -> Self {
         match namespace {
-            // The largest index is not an id.
+            // The largest index is not a valid id.
             0 if index < u32::MAX => Self::Func(FuncId::from_u32(index)),
             1 if index < u32::MAX => Self::Data(DataId::from_u32(index)),
             _ => Self::Name(format!("u{namespace}:{index}")),

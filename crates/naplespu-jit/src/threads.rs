@@ -1,8 +1,9 @@
-//! Calls of one function by several hardware threads at once.
+//! Calls of one function on several hardware threads at once.
 //!
-//! Every thread makes a call on a stack of its own; what tells them apart is the number that each reads from the machine
-//! (control register 2, and 0 for the tile of its core), and the arguments if they are given different ones. They share memory, meet at
-//! barriers, and take turns by a [`Schedule`], so that a call repeats exactly. A thread that returns is out; the call is over when all are.
+//! Every thread has its own stack. Threads differ in the number that they read from the machine
+//! (control register 2; control register 0 for the tile of their core), and in their arguments if
+//! the caller passes different ones. They share memory, synchronize at barriers, and take turns by
+//! a [`Schedule`], so that a call is reproducible. The call ends when all threads have returned.
 
 use super::call::{Call, call_info};
 use super::error::{RunError, StuckThread};
@@ -15,63 +16,64 @@ use cranelift_module::FuncId;
 use cranelift_naplespu::abi::sig::SigInfo;
 use npu_sim::{Deadlock, Halt, Schedule, Stop, THREADS};
 
-/// One of the threads of a call.
+/// A thread of a call.
 #[derive(Debug)]
 struct Member {
-    /// Number of the thread.
+    /// The number of the thread.
     number: usize,
-    /// What it had executed before.
+    /// The number of instructions that the thread had executed before the call.
     before: u64,
-    /// Why it stopped; `None` if it runs or waits at a barrier.
+    /// The reason why it stopped; `None` if it runs or waits at a barrier.
     stop: Option<Stop>,
 }
 
-/// How a call is run.
+/// The options of a call.
 pub(super) struct RunOptions {
-    /// How the threads take turns without the timing model.
+    /// The order of turns without the timing model.
     pub schedule: Schedule,
-    /// The most instructions, by all threads together.
+    /// The limit of instructions of all threads together.
     pub limit: u64,
     /// The timing model.
     pub timed: Option<Timed>,
 }
 
-/// A call by several threads that is under way.
+/// A running call on several threads.
 pub(super) struct Run {
     signature: Signature,
     info: SigInfo,
     members: Vec<Member>,
     options: RunOptions,
-    /// Instructions that are left.
+    /// The number of remaining instructions.
     left: u64,
     deadlock: Option<Deadlock>,
 }
 
 impl Run {
-    /// The numbers of the threads.
+    /// Returns the numbers of the threads.
     pub(super) fn numbers(&self) -> impl Iterator<Item = usize> {
         self.members.iter().map(|member| member.number)
     }
 
-    /// The timing model, if the call has one.
+    /// Returns the timing model, if the call has one.
     pub(super) fn timed(&self) -> Option<&Timed> {
         self.options.timed.as_ref()
     }
 }
 
 impl NpuModule {
-    /// Calls a function on hardware threads 0 to `threads` - 1, all with the same arguments, and gives the results of each. Like
-    /// [`NpuModule::call`] otherwise, which is this for one thread.
+    /// Calls a function on the hardware threads 0 to `threads` - 1, all with the same arguments,
+    /// and returns the results of each. [`NpuModule::call`] is the same for one thread.
     ///
-    /// Numbers go on from core to core, so a module of one core takes up to [`THREADS`]; see
-    /// [`Config::cores`](npu_sim::Config::cores). Two stacks lie 256 bytes under 2 MiB apart, so that threads at the same depth use different sets of the cache; below that is
-    /// the stack of the next thread.
+    /// Threads are numbered from core to core, so a module with one core has at most [`THREADS`];
+    /// see [`Config::cores`](npu_sim::Config::cores). The stacks of adjacent threads are 256 bytes
+    /// less than 2 MiB apart, so that threads at the same depth use different cache sets. A stack
+    /// that grows further overlaps the next one.
     ///
     /// # Errors
     ///
-    /// See [`RunError`]. What went wrong in one thread is an error of the call that names the thread: the first trap or wrong
-    /// return by number, and only if there is none, that threads wait for each other for ever. The others have run on
-    /// as far as they could.
+    /// See [`RunError`]. An error in one thread is the error of the call and contains the thread:
+    /// the trap or wrong return of the lowest thread number, or else a deadlock. The other threads
+    /// ran on as far as they could.
     pub fn call_threads(
         &mut self,
         func: FuncId,
@@ -120,12 +122,13 @@ impl NpuModule {
         }
     }
 
-    /// Sets how the threads of later calls take turns; each call starts with it anew.
+    /// Sets the order in which the threads of later calls take turns; each call restarts it.
     pub fn set_schedule(&mut self, schedule: Schedule) {
         self.schedule = schedule;
     }
 
-    /// Makes threads of the machine ready to call a function, each with its arguments. The numbers rise.
+    /// Prepares threads of the machine to call a function, each with its arguments. Their numbers
+    /// are ascending.
     pub(super) fn begin(
         &mut self,
         func: FuncId,
@@ -164,12 +167,13 @@ impl NpuModule {
         })
     }
 
-    /// Runs the threads until each has returned, stopped or come to wait for ever, for at most so many instructions or a few more. Gives
-    /// whether they have; what became of them is for [`NpuModule::finish`].
+    /// Runs the threads until each has returned, stopped or is blocked, for at most this many
+    /// instructions or a few more. Returns whether all have ended; [`NpuModule::finish`] returns
+    /// the outcome.
     pub(super) fn advance(&mut self, run: &mut Run, instructions: u64) -> Result<bool, RunError> {
         let mut budget = instructions.min(run.left);
         loop {
-            // Those that have returned are out.
+            // Disables threads that have returned.
             let mut masks = vec![0; self.machine.cores()];
             for member in run.members.iter().filter(|member| member.stop.is_none()) {
                 if let Some(mask) = masks.get_mut(member.number / THREADS) {
@@ -230,7 +234,7 @@ impl NpuModule {
         }
     }
 
-    /// A limit is reached: the first thread that is busy says where.
+    /// Returns the error of a reached limit, with the location of the first busy thread.
     fn out_of_time(&self, run: &mut Run, limit: u64, stop: &Stop) -> RunError {
         self.note_ended(run);
         let mut left = run.members.iter().filter(|member| member.stop.is_none());
@@ -240,7 +244,7 @@ impl NpuModule {
         self.over_limit(number, limit, stop).of_thread(number)
     }
 
-    /// The results of each thread, if all came back.
+    /// Returns the results of each thread, if all have returned.
     pub(super) fn finish(&mut self, run: &Run) -> Result<Vec<Vec<DataValue>>, RunError> {
         let pinned = cranelift_naplespu::abi::registers::pinned(self.isa.flags());
         let mut results = Vec::with_capacity(run.members.len());
@@ -254,7 +258,7 @@ impl NpuModule {
                     results.push(call.results(&run.info, &run.signature));
                 }
                 Some(stop) => return Err(self.stopped(number, stop).of_thread(number)),
-                // It waits; whether it is to blame is known when all have been looked at.
+                // It waits. It is reported below, after all threads have been checked.
                 None => {}
             }
         }
@@ -264,7 +268,7 @@ impl NpuModule {
         }
     }
 
-    /// The instructions that each thread has executed, with its number.
+    /// Returns the number of each thread and its executed instructions.
     pub(super) fn executed(&self, run: &Run) -> impl Iterator<Item = (usize, u64)> {
         let count = |member: &Member| self.machine.thread(member.number).instructions() - member.before;
         run.members.iter().map(move |member| (member.number, count(member)))
@@ -274,7 +278,8 @@ impl NpuModule {
         self.executed(run).map(|(_, instructions)| instructions).sum()
     }
 
-    /// Notes the threads that have set their status and jump to themselves: nothing but a trap does so here.
+    /// Records the threads that have set their status and jump to themselves: only traps do so
+    /// here.
     fn note_ended(&self, run: &mut Run) {
         for member in &mut run.members {
             if member.stop.is_none()
@@ -285,7 +290,7 @@ impl NpuModule {
         }
     }
 
-    /// Who waits where.
+    /// Returns the error of a deadlock.
     fn stuck(&self, deadlock: &Deadlock) -> RunError {
         let threads = deadlock.waiting.iter().map(|waiting| StuckThread {
             thread: waiting.thread,

@@ -1,4 +1,4 @@
-//! Calls with the timing model: what a call costs in cycles, and why.
+//! Calls with the timing model: their cost in cycles and its causes.
 
 use super::cycles::CycleProfile;
 use super::watch::Watcher;
@@ -8,16 +8,16 @@ use npu_sim::{Both, Halt, HangReason, Machine, NoSink, Report, Schedule, Stop, T
 pub(super) struct Timed {
     pub(super) config: TimingConfig,
     pub(super) limit: Option<u64>,
-    /// That of the last call.
+    /// The pipelines of the last call.
     pub(super) timing: Timing,
-    /// What instructions cost, if somebody wants to know.
+    /// The costs of instructions, if requested.
     pub(super) profile: Option<CycleProfile>,
-    /// What waited for what in the last call, if somebody wants to know.
+    /// The dependences that stalled the last call, if requested.
     pub(super) waits: Option<Waits>,
 }
 
 impl Timed {
-    /// A model that has not run yet, for calls of at most so many cycles.
+    /// Creates a model for calls with at most `limit` cycles.
     pub(super) fn new(config: TimingConfig, limit: Option<u64>) -> Self {
         Self {
             config,
@@ -28,7 +28,7 @@ impl Timed {
         }
     }
 
-    /// Another one like it that has not run yet; what instructions cost so far goes with it.
+    /// Returns a model with the same settings that has not run, keeping the costs of instructions.
     pub(super) fn again(&self) -> Self {
         Self {
             profile: self.profile.clone(),
@@ -37,12 +37,12 @@ impl Timed {
         }
     }
 
-    /// The most cycles of a call.
+    /// Returns the limit of cycles of a call.
     pub(super) fn limit(&self) -> Option<u64> {
         self.limit
     }
 
-    /// What the call took.
+    /// Returns the report of the call.
     pub(super) fn report(&self) -> Report {
         self.timing.report()
     }
@@ -105,7 +105,7 @@ pub(super) fn run_thread(
     }
 }
 
-/// Runs the enabled threads: in turns, or in the order in which the pipelines issue them.
+/// Runs the enabled threads in turns, or in the order in which the pipelines issue them.
 pub(super) fn run_threads(
     machine: &mut Machine,
     timed: Option<&mut Timed>,

@@ -1,6 +1,7 @@
-//! Back traces of threads that have stopped.
+//! Back traces of stopped threads.
 //!
-//! A function's [unwind rows](CompiledCode::unwind_rows) are found when somebody asks, so back traces cost nothing until then.
+//! The [unwind rows](CompiledCode::unwind_rows) of a function are computed on demand, so back
+//! traces cost nothing until then.
 
 use super::call::handler_bytes;
 use super::error::{Location, SourceLine};
@@ -18,20 +19,21 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::fmt;
 
-/// A place of a back trace: what a thread was doing in one of the calls under way.
+/// A frame of a back trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
-    /// Address of the instruction: where the thread stopped, or the call that it is in.
+    /// The address of the instruction: the call in progress, or in the innermost frame where the
+    /// thread stopped.
     pub address: u32,
-    /// The function, without `%`, if the module has it.
+    /// The function, without `%`, if it is in the module.
     pub function: Option<String>,
-    /// Bytes from its start to the instruction.
+    /// The offset of the instruction in the function, in bytes.
     pub offset: Option<u32>,
     /// The CLIF instruction.
     pub inst: Option<ir::Inst>,
     /// Its source location.
     pub srcloc: Option<SourceLoc>,
-    /// What that means, if the function has a [source file](NpuModule::set_source_file).
+    /// Its source line, if the function has a [source file](NpuModule::set_source_file).
     pub line: Option<SourceLine>,
 }
 
@@ -53,7 +55,8 @@ impl fmt::Display for Frame {
     }
 }
 
-/// The rules of an instruction from the rows of its function; none where a back trace ends.
+/// Returns the unwind rules of an instruction from the rows of its function; `None` where a back
+/// trace ends.
 fn rules_at(rows: &[UnwindRow], offset: u32) -> Option<Rules> {
     let after = rows.partition_point(|row| row.offset <= offset);
     let row = rows.get(after.checked_sub(1)?)?;
@@ -65,21 +68,22 @@ fn rules_at(rows: &[UnwindRow], offset: u32) -> Option<Rules> {
     })
 }
 
-/// At the entry of a function the CFA is `sp`, and all registers are those of the caller.
+/// At the entry of a function the CFA is `sp`, and all registers still belong to the caller.
 const AT_ENTRY: Rules = Rules {
     cfa: (SReg::SP, 0),
     places: Vec::new(),
 };
 
 impl NpuModule {
-    /// Says that source locations of a function are lines of this file, so that back traces name them. Whoever makes CLIF sets them
-    /// (`FunctionBuilder::set_srcloc`).
+    /// Sets the file whose lines are the source locations of a function, for back traces. The
+    /// producer of the CLIF sets source locations (`FunctionBuilder::set_srcloc`).
     pub fn set_source_file(&mut self, func: FuncId, file: impl Into<String>) {
         self.source_files.insert(func, file.into());
     }
 
-    /// What a thread was doing in the last call, from the instruction that it stands at outwards. Empty if it returned, or if there is no such
-    /// thread. The back trace ends where code is not the module's own or not compiled.
+    /// Returns the back trace of a thread in the last call, innermost frame first. It is empty if
+    /// the thread returned or does not exist. It ends at code that is not the module's or was not
+    /// compiled.
     pub fn back_trace(&self, thread: usize) -> Vec<Frame> {
         let start = (thread < self.machine.threads()).then(|| self.stands_at(thread));
         let Some(start) = start.filter(|&start| start != RETURN_TO) else {
@@ -116,18 +120,18 @@ impl NpuModule {
         ours.map(|pc| self.frame(pc)).collect()
     }
 
-    /// The rows of an object. What the runtime was built with does not say what its frames are.
+    /// Returns the unwind rows of an object. Runtime routines are built without frame information.
     fn unwind_rows(&self, index: usize, code: &CompiledCode) -> Vec<UnwindRow> {
         let mut routines = self.runtime.values();
         if routines.any(|routine| matches!(routine, Definition::Object(own) if *own == index)) {
             code.unwind_rows_without_frame()
         } else {
-            // Without rows a back trace ends here.
+            // Without rows, a back trace ends here.
             code.unwind_rows().unwrap_or_default()
         }
     }
 
-    /// The address of the instruction that a thread stopped at.
+    /// Returns the address of the instruction at which a thread stopped.
     pub(super) fn stands_at(&self, number: usize) -> u32 {
         let thread = self.machine.thread(number);
         if let Some(waiting) = self.machine.waiting(number) {
@@ -136,7 +140,8 @@ impl NpuModule {
         if thread.pc().wrapping_sub(TRAP_VECTOR) < handler_bytes() {
             return thread.trap_pc().unwrap_or(thread.pc());
         }
-        // The code that stops the thread is shared by all places of a function with that trap code: the branch says which.
+        // All traps of a function with the same code share the trapping code; the last branch
+        // identifies the instruction.
         let trapped = thread.ended() == Some(Status::TRAPPED) && thread.scalar(SReg::TR) != 0;
         let branch = thread.last_branch().filter(|_| trapped);
         let same = |&branch: &u32| {
@@ -146,14 +151,14 @@ impl NpuModule {
         branch.filter(same).unwrap_or(thread.pc())
     }
 
-    /// The file that source locations of an object are lines of.
+    /// Returns the source file of an object.
     pub(super) fn source_file(&self, index: usize) -> Option<&str> {
         let mut files = self.source_files.iter();
         let found = files.find(|(func, _)| Self::object(self.functions.get(**func)) == Some(index));
         found.map(|(_, file)| file.as_str())
     }
 
-    /// The line that a source location of an object stands for.
+    /// Returns the line of a source location of an object.
     pub(super) fn source_line(&self, index: usize, srcloc: Option<SourceLoc>) -> Option<SourceLine> {
         let (file, srcloc) = self.source_file(index).zip(srcloc)?;
         Some(SourceLine {
@@ -162,7 +167,7 @@ impl NpuModule {
         })
     }
 
-    /// What is known of the instruction at an address.
+    /// Returns the frame of the instruction at an address.
     pub fn frame(&self, pc: u32) -> Frame {
         let Some((index, object)) = self.linker.code_at(pc) else {
             return Frame {
@@ -175,7 +180,8 @@ impl NpuModule {
         let Location {
             function, inst, srcloc, ..
         } = self.location(pc);
-        // A branch to a trap may be that of several instructions; the record is of the one that traps.
+        // A branch to a trap may belong to several instructions; the trap record names the trapping
+        // one.
         let code = self.code.get(&index);
         let trap = code.and_then(|code| code.traps.iter().find(|trap| trap.offset == offset));
         let inst = trap.and_then(|trap| trap.inst).or(inst);

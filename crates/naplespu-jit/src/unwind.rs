@@ -1,4 +1,5 @@
-//! The table by which the routine `npu_throw` leaves frames and finds handlers: `naplespu_runtime::unwind` makes its words.
+//! The table for `npu_throw`, which unwinds frames and finds handlers. `naplespu_runtime::unwind`
+//! computes its words.
 
 use super::error::LinkError;
 use super::npu_module::NpuModule;
@@ -8,17 +9,17 @@ use naplespu_runtime::UNWIND_TABLE;
 use naplespu_runtime::unwind::{FRAME_WORDS, Word, calls, frame};
 use npu_mc::machine::WORD_SLOT as WORD;
 
-/// What is known of the table in memory.
+/// The state of the table in memory.
 #[derive(Debug, Default)]
 pub(super) struct UnwindTable {
-    /// Whether functions came or went since it was written.
+    /// Whether functions were added or removed since it was written.
     pub(super) is_stale: bool,
-    /// The memory that it has.
+    /// Its memory.
     blocks: Vec<u32>,
 }
 
 impl NpuModule {
-    /// Writes the table anew if there is one and functions came or went.
+    /// Rewrites the table if it exists and functions were added or removed.
     pub(super) fn fill_unwind_table(&mut self) -> Result<(), LinkError> {
         let target = Target::Runtime(UNWIND_TABLE.to_owned());
         let Some(header) = self.address_of(&target).filter(|_| self.unwind.is_stale) else {
@@ -29,7 +30,7 @@ impl NpuModule {
             functions.extend(self.linker.object(index).map(|object| (object.address, code)));
         }
         functions.sort_by_key(|&(address, _)| address);
-        // The calls of all functions, and where those of each start among them.
+        // The calls of all functions, and the start of each function's calls among them.
         let mut all_calls = Vec::new();
         let mut list: Vec<([u32; 5], Option<usize>)> = Vec::with_capacity(functions.len());
         for (address, code) in functions {
@@ -60,13 +61,13 @@ impl NpuModule {
     }
 }
 
-/// The bytes of so many words; one word at least, so that there is something to allocate.
+/// Returns the size of this many words in bytes, at least one word: allocations are not empty.
 fn bytes_of(words: usize) -> u32 {
-    // The device's memory holds no more than 32 bits can count.
+    // The device's memory is smaller than 2^32 bytes, so the size fits.
     (words.max(1) as u32).saturating_mul(WORD)
 }
 
-/// The words of a function at an address.
+/// Returns the words of a function at an address.
 fn at(address: u32) -> impl Fn(Word) -> u32 {
     move |word| match word {
         Word::Number(number) => number,

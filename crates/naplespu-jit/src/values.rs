@@ -1,4 +1,4 @@
-//! Values of the host where the calling convention has them on the device.
+//! Conversion between host values and the locations of the calling convention.
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::Type;
@@ -8,17 +8,17 @@ use npu_mc::Reg;
 use npu_mc::machine::{self, WORD_SLOT as WORD};
 use npu_sim::{Machine, MemoryFull, THREADS};
 
-/// Lanes of a vector register.
+/// The number of lanes of a vector register.
 const LANES: usize = machine::LANES as usize;
 
-/// Bytes of the largest value that Cranelift can name.
+/// The size in bytes of the largest [`DataValue`].
 const VALUE_SIZE: usize = 16;
 
-/// What stands where a value has no bits: they mean nothing, so they are not zero.
+/// The fill byte of undefined bits. It is not zero, so that code that relies on zeros fails.
 const NOTHING: u8 = 0xa5;
 
-/// What the host gives and takes for a value of the type: the value, or the lanes of a vector that Cranelift has no
-/// [`DataValue`] for.
+/// Returns the types of the host values for a value of this type: the type itself, or the lanes of
+/// a vector that has no [`DataValue`].
 pub fn host_types(ty: Type) -> impl Iterator<Item = Type> {
     let lanes = ty.is_vector() && ty.bytes() as usize > VALUE_SIZE;
     let (ty, count) = if lanes {
@@ -29,10 +29,10 @@ pub fn host_types(ty: Type) -> impl Iterator<Item = Type> {
     std::iter::repeat_n(ty, count)
 }
 
-/// Whether values of the host are those of a list of types.
+/// Returns whether host values match a list of types.
 pub(super) fn fit(types: impl Iterator<Item = Type>, values: &[DataValue]) -> bool {
     let types: Vec<Type> = types.flat_map(host_types).collect();
-    // A value of a vector knows its size alone.
+    // A vector value has only a size, no lane type.
     let fits = |ty: Type, value: &DataValue| {
         let given = value.ty();
         ty == given || ty.is_vector() && given.is_vector() && ty.bytes() == given.bytes()
@@ -40,17 +40,18 @@ pub(super) fn fit(types: impl Iterator<Item = Type>, values: &[DataValue]) -> bo
     types.len() == values.len() && types.iter().zip(values).all(|(ty, value)| fits(*ty, value))
 }
 
-/// Whether values of the type can be given and taken.
+/// Returns whether the host can pass and receive values of the type.
 pub(super) fn is_value_type(ty: Type) -> bool {
     !ty.is_dynamic_vector() && Shape::of(ty).is_some()
 }
 
-/// Whether values of the type travel in vector registers.
+/// Returns whether values of the type are in vector registers.
 fn is_vector(ty: Type) -> bool {
     register_type(ty).is_some()
 }
 
-/// The lanes of a vector that is given as one value or as its lanes; upper bits of narrow lanes and lanes that it does not have mean nothing.
+/// Returns the lanes of a vector, from one value or from its lanes. Upper bits of narrow lanes and
+/// unused lanes are undefined.
 fn lanes_of(ty: Type, values: &[DataValue]) -> [u32; LANES] {
     let width = ty.lane_bits() as usize / 8;
     let mut bytes = [0; VALUE_SIZE * 4];
@@ -74,7 +75,7 @@ fn lanes_of(ty: Type, values: &[DataValue]) -> [u32; LANES] {
     lanes
 }
 
-/// The values that the host takes for the bytes of a vector.
+/// Converts the bytes of a vector to host values.
 fn values_of(ty: Type, bytes: &[u8]) -> Vec<DataValue> {
     let types: Vec<Type> = host_types(ty).collect();
     let each = bytes.len() / types.len();
@@ -85,13 +86,13 @@ fn values_of(ty: Type, bytes: &[u8]) -> Vec<DataValue> {
         .collect()
 }
 
-/// Bytes of a lane, and of the words that it takes.
+/// Returns the size of a lane, and of the words that it occupies, in bytes.
 fn lane_bytes(ty: Type) -> (usize, usize) {
     let size = ty.lane_type().bytes() as usize;
     (size, size.next_multiple_of(WORD as usize))
 }
 
-/// The words of a vector that travels as its lanes, given as one value or as those.
+/// Returns the words of a vector that is passed by lanes, from one value or from its lanes.
 fn split_words(ty: Type, values: &[DataValue]) -> Vec<u32> {
     let mut bytes = vec![0; ty.bytes() as usize];
     let each = bytes.len() / values.len().max(1);
@@ -108,7 +109,7 @@ fn split_words(ty: Type, values: &[DataValue]) -> Vec<u32> {
     words
 }
 
-/// The values that the host takes for the words of such a vector.
+/// Converts the words of such a vector to host values.
 fn split_values(ty: Type, words: &[u32]) -> Vec<DataValue> {
     let (size, padded) = lane_bytes(ty);
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -119,12 +120,12 @@ fn split_values(ty: Type, words: &[u32]) -> Vec<DataValue> {
     values_of(ty, &lanes)
 }
 
-/// The registers of a thread, and its memory from an address on, as its core sees it.
+/// The registers of a thread and its memory, as its core sees it.
 #[derive(Debug)]
 pub(super) struct ThreadPlaces<'a> {
     pub machine: &'a mut Machine,
     pub thread: usize,
-    /// What offsets count from.
+    /// The base address of offsets.
     pub base: u32,
 }
 
@@ -133,11 +134,11 @@ impl ThreadPlaces<'_> {
         self.thread / THREADS
     }
 
-    /// The word in a place.
+    /// Reads the word in a location.
     pub(super) fn word(&self, place: Place) -> u32 {
         match place {
             Place::Reg(Reg::S(reg)) => self.machine.thread(self.thread).scalar(reg),
-            // Words do not travel in vector registers.
+            // Words are never in vector registers.
             Place::Reg(Reg::V(_)) => 0,
             Place::Memory(offset) => {
                 let mut word = [0; 4];
@@ -148,7 +149,7 @@ impl ThreadPlaces<'_> {
         }
     }
 
-    /// Puts a word into a place.
+    /// Writes a word to a location.
     pub(super) fn set_word(&mut self, place: Place, word: u32) -> Result<(), MemoryFull> {
         match place {
             Place::Reg(Reg::S(reg)) => self.machine.thread_mut(self.thread).set_scalar(reg, word),
@@ -185,7 +186,7 @@ impl ThreadPlaces<'_> {
         Ok(())
     }
 
-    /// What the host takes for a value of a type.
+    /// Reads a value as host values.
     pub(super) fn get(&self, ty: Type, places: &[Place]) -> Vec<DataValue> {
         if is_vector(ty) {
             let lanes = places.first().map_or([0; LANES], |&place| self.lanes(place));
@@ -207,7 +208,7 @@ impl ThreadPlaces<'_> {
         vec![DataValue::read_from_slice_le(&bytes, ty)]
     }
 
-    /// What the host takes for a list of values.
+    /// Reads a list of values as host values.
     pub(super) fn get_all(&self, types: impl Iterator<Item = Type>, places: &[Places]) -> Vec<DataValue> {
         types
             .zip(places)
@@ -215,7 +216,7 @@ impl ThreadPlaces<'_> {
             .collect()
     }
 
-    /// Puts what the host gives for a value of a type where it belongs.
+    /// Writes host values to the locations of a value.
     pub(super) fn set(&mut self, ty: Type, places: &[Place], values: &[DataValue]) -> Result<(), MemoryFull> {
         let Some(first) = values.first() else { return Ok(()) };
         if is_vector(ty) {
@@ -242,7 +243,7 @@ impl ThreadPlaces<'_> {
         Ok(())
     }
 
-    /// Puts what the host gives for a list of values where they belong.
+    /// Writes host values to the locations of a list of values.
     pub(super) fn set_all(
         &mut self,
         types: impl Iterator<Item = Type>,

@@ -1,16 +1,16 @@
-//! Calls that somebody watches instruction by instruction, and the names and lines of what they execute: for profiles.
+//! Watchers of instructions, and the names and lines of executed code, for profiles.
 
 use super::error::SourceLine;
 use cranelift_naplespu::code::SrcLocRange;
 use npu_sim::TraceEvent;
 
-/// What sees every instruction of a call.
+/// A callback that receives every instruction of a call.
 pub type Watcher = Box<dyn FnMut(&TraceEvent<'_>) + Send>;
 
-/// The code of a module: names and lines by address.
+/// The functions and lines of a module by address.
 #[derive(Clone, Debug, Default)]
 pub struct CodeMap {
-    /// By rising address.
+    /// In ascending order of addresses.
     pub(super) code: Vec<MappedCode>,
 }
 
@@ -30,13 +30,14 @@ impl CodeMap {
         self.code.get(after.checked_sub(1)?).filter(|code| address < code.end)
     }
 
-    /// The function at an address, and the distance from its start in bytes.
+    /// Returns the function at an address, and the offset in it in bytes.
     pub fn name(&self, address: u32) -> Option<(&str, u32)> {
         let code = self.code_at(address)?;
         Some((&code.name, address - code.start))
     }
 
-    /// The line of the source that an instruction comes from; see [`NpuModule::set_source_file`](crate::NpuModule::set_source_file).
+    /// Returns the source line of an instruction; see
+    /// [`NpuModule::set_source_file`](crate::NpuModule::set_source_file).
     pub fn line(&self, address: u32) -> Option<SourceLine> {
         let code = self.code_at(address)?;
         let file = code.file.clone()?;

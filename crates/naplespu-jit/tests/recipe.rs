@@ -1,7 +1,8 @@
-//! The recipes of docs/td.md for an instruction and its pattern, carried out: a copy of the sources with the blocks of the document put
-//! where it says, built, and asked whether the instruction encodes, assembles, disassembles, is selected and runs.
+//! Follows the recipes of docs/td.md for an instruction and its pattern. The test inserts the
+//! blocks of the document into a copy of the sources, builds the copy, and checks that the
+//! instruction encodes, assembles, disassembles, is selected and runs.
 //!
-//! Building the compiler anew takes minutes, so the test is ignored unless asked for; `.ci/run` asks:
+//! Building the compiler takes minutes, so the test is ignored by default; `.ci/run` runs it:
 //!
 //!     cargo test -p naplespu-jit --test recipe -- --ignored --nocapture
 
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-/// What the copy needs: the compiler, what it stands on and what runs its code.
+/// The contents of the copy: the compiler, its dependencies, and the tools that run its code.
 const COPIED: &[&str] = &[
     "Cargo.toml",
     "Cargo.lock",
@@ -30,7 +31,7 @@ const COPIED: &[&str] = &[
     "crates/naplespu-jit",
 ];
 
-/// The test that the copy runs; it knows the instruction of the document.
+/// The test that runs in the copy; it contains the instruction of the document.
 const QUESTIONS: &str = include_str!("recipe/questions.rs");
 
 fn root() -> PathBuf {
@@ -50,7 +51,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The blocks of a section, each with the file that the paragraph before it names last.
+/// Returns the blocks of a section, each with the last file name in the paragraph before it.
 fn blocks(document: &str, section: &str) -> Vec<(String, String)> {
     let (_, rest) = document.split_once(&format!("\n## {section}\n")).unwrap();
     let text = rest.split_once("\n## ").map_or(rest, |(text, _)| text);
@@ -74,7 +75,8 @@ fn blocks(document: &str, section: &str) -> Vec<(String, String)> {
     found
 }
 
-/// Puts a block into its file: at the end of a description, as the first arm of the one table of a source.
+/// Inserts a block into its file: at the end of a description, or as the first arm of a source's
+/// only table.
 fn put(folder: &Path, path: &str, block: &str) {
     let path = folder.join(path);
     let text = fs::read_to_string(&path).unwrap();
@@ -88,7 +90,7 @@ fn put(folder: &Path, path: &str, block: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// The workspace without what is not copied.
+/// Removes packages that are not copied from the workspace.
 fn trim_workspace(folder: &Path) {
     let path = folder.join("Cargo.toml");
     let text = fs::read_to_string(&path).unwrap();
@@ -96,7 +98,7 @@ fn trim_workspace(folder: &Path) {
     let mut skipping = false;
     for line in text.lines() {
         if line.starts_with('[') {
-            // Targets and tests of the root package whose files are not there.
+            // Skips targets and tests of the root package whose files are not copied.
             skipping = matches!(line, "[dev-dependencies]" | "[[bench]]" | "[[test]]" | "[[example]]");
         }
         let line = match line {
@@ -112,7 +114,7 @@ fn trim_workspace(folder: &Path) {
 }
 
 #[test]
-#[ignore = "builds the compiler anew, which takes minutes; .ci/run asks for it"]
+#[ignore = "rebuilds the compiler, which takes minutes; .ci/run runs it"]
 fn an_instruction_and_its_pattern_are_added_by_the_document() {
     let start = Instant::now();
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("recipe");
@@ -140,7 +142,8 @@ fn an_instruction_and_its_pattern_are_added_by_the_document() {
     let output = Command::new(env!("CARGO"))
         .args(["test", "--offline", "-p", "naplespu-jit", "--test", "questions"])
         .current_dir(&folder)
-        // One of its own: Cargo names what it builds of packages by their places in the workspace, so the copy would replace ours.
+        // A separate target directory: Cargo names build outputs by package positions in the
+        // workspace, so the copy would overwrite the outputs of this workspace.
         .env(
             "CARGO_TARGET_DIR",
             Path::new(env!("CARGO_TARGET_TMPDIR")).join("recipe-target"),

@@ -1,4 +1,4 @@
-//! An object that grows by functions and data.
+//! Builds an object from functions and data.
 
 use npu_mc::asm::{
     Binding, Object, Piece, Relocation, Section, SectionId, Symbol, SymbolId, SymbolKind, SymbolValue, Target,
@@ -7,24 +7,24 @@ use npu_mc::machine::{CACHE_LINE, INSTRUCTION_SIZE};
 use npu_mc::reloc::Reloc;
 use std::collections::HashMap;
 
-/// What a section is for.
+/// The purpose of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// Instructions, and constants after them.
+    /// Instructions, followed by constants.
     Code,
-    /// Data that is not written.
+    /// Read-only data.
     ReadOnly,
-    /// Data.
+    /// Writable data.
     Data,
-    /// Data that is zero at first.
+    /// Zero-initialized data.
     Zeros,
     /// The initial values of thread-local data.
     ThreadLocal,
-    /// What debuggers read and the program does not have in memory.
+    /// Debug information, which is not in the program's memory.
     Debug,
 }
 
-/// What stands at an offset of a definition and waits for an address.
+/// A relocation at an offset of a definition.
 #[derive(Clone, Debug)]
 pub struct Reference {
     pub offset: u32,
@@ -42,7 +42,7 @@ pub struct Contents<'a> {
     pub references: Vec<Reference>,
 }
 
-/// The object so far.
+/// An object under construction.
 #[derive(Debug, Default)]
 pub struct Builder {
     object: Object,
@@ -51,7 +51,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// The section with the name, a new one if need be.
+    /// Returns the section with this name; creates it if it does not exist.
     pub fn section(&mut self, name: &str, purpose: Purpose) -> SectionId {
         if let Some(&id) = self.sections.get(name) {
             return id;
@@ -71,7 +71,7 @@ impl Builder {
         id
     }
 
-    /// The symbol with the name; until it is defined it is one that is defined elsewhere.
+    /// Returns the symbol with this name; it is undefined until its definition.
     pub fn symbol(&mut self, name: &str) -> SymbolId {
         if let Some(&id) = self.symbols.get(name) {
             return id;
@@ -90,14 +90,15 @@ impl Builder {
         id
     }
 
-    /// Says who sees the symbol.
+    /// Sets the binding of a symbol.
     pub fn bind(&mut self, id: SymbolId, binding: Binding) {
         if let Some(symbol) = self.object.symbols.get_mut(id.index()) {
             symbol.binding = binding;
         }
     }
 
-    /// Defines the symbol at the end of a section, and gives its offset there; nothing if the section becomes too large.
+    /// Defines a symbol at the end of a section and returns its offset there. Returns `None` if the
+    /// section becomes too large.
     pub fn define(
         &mut self,
         id: SymbolId,
@@ -133,7 +134,8 @@ impl Builder {
         Some(offset)
     }
 
-    /// Puts bytes without a symbol into an empty section. The relocations are those of the section.
+    /// Writes bytes without a symbol into an empty section. The relocations are those of the
+    /// section.
     pub fn append(&mut self, section: SectionId, bytes: Vec<u8>, align: u32, relocations: Vec<Relocation>) {
         if let Some(own) = self.object.sections.get_mut(section.index()) {
             own.size = bytes.len() as u64;
@@ -143,11 +145,11 @@ impl Builder {
         }
     }
 
-    /// The object.
+    /// Returns the object.
     pub fn finish(self) -> Object {
         self.object
     }
 }
 
-/// Alignment of functions and of data that asks for none: a cache line, which suits every access.
+/// The default alignment of functions and data: a cache line, which is enough for every access.
 pub const DEFAULT_ALIGN: u32 = CACHE_LINE;

@@ -1,4 +1,4 @@
-//! DWARF 5 for debuggers and reports: lines, functions and variables of a source file.
+//! DWARF 5: lines, functions and variables of a source file, for debuggers and reports.
 
 use crate::builder::Builder;
 use crate::frames::dwarf_register;
@@ -14,13 +14,13 @@ use npu_mc::asm::SectionId;
 use npu_mc::machine::INSTRUCTION_SIZE;
 use std::collections::{BTreeMap, HashMap};
 
-/// Who made it.
+/// The producer in the debug information.
 const PRODUCER: &str = concat!("cranelift-naplespu ", env!("CARGO_PKG_VERSION"));
 
-/// The folder that names of files start from: whoever looks for them says which.
+/// The base directory of file names; the debugger determines what it is relative to.
 const FOLDER: &str = ".";
 
-/// What is known of one source file and what was compiled from it.
+/// The debug information of one source file and its functions.
 #[derive(Debug)]
 pub struct DebugInfo {
     dwarf: DwarfUnit,
@@ -29,30 +29,30 @@ pub struct DebugInfo {
     ranges: Vec<Range>,
 }
 
-/// A function that was compiled.
+/// A compiled function.
 pub struct DebugFunction<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Whether others see it.
+    /// Whether its symbol is global.
     pub external: bool,
-    /// The line that it starts at.
+    /// The line of its start.
     pub line: Option<u32>,
-    /// Its section, and its offset there.
+    /// Its section and its offset there.
     pub place: (SectionId, u32),
     /// Its code.
     pub code: &'a CompiledCode,
-    /// The labels of what it was compiled from.
+    /// The value labels of its CLIF.
     pub labels: &'a Labels,
 }
 
-/// Text that a file can hold.
+/// Converts a text to a DWARF string, replacing NUL bytes.
 fn text(text: &str) -> Vec<u8> {
     let bytes: Vec<u8> = text.bytes().map(|byte| if byte == 0 { b'?' } else { byte }).collect();
     if bytes.is_empty() { b"?".to_vec() } else { bytes }
 }
 
 impl DebugInfo {
-    /// Nothing yet of a file.
+    /// Creates the debug information of a file, without functions.
     pub fn new(name: &str) -> Self {
         let encoding = Encoding {
             format: Format::Dwarf32,
@@ -86,7 +86,8 @@ impl DebugInfo {
         }
     }
 
-    /// Adds a function. Source locations of its instructions are lines of the file, and labels of values are variables.
+    /// Adds a function. Source locations of its instructions are lines of the file, and value
+    /// labels are variables.
     pub fn add(&mut self, function: &DebugFunction<'_>) {
         let (section, offset) = function.place;
         let code = function.code;
@@ -130,7 +131,7 @@ impl DebugInfo {
                 match range.loc {
                     LabelLoc::Reg(reg) => place.op_reg(dwarf_register(reg)),
                     LabelLoc::Stack(at) => place.op_fbreg(i64::from(at) - i64::from(code.frame.size)),
-                    // There are no other places.
+                    // Other kinds of locations do not occur.
                     _ => {}
                 }
                 Location::StartLength {
@@ -179,7 +180,7 @@ impl DebugInfo {
             }
             last = Some(line);
         }
-        // What follows stands for no line: the code of traps, and constants.
+        // The rest has no line: the code of traps, and constants.
         if let Some(end) = code.srclocs.last().map(|range| range.end).filter(|&end| end < size) {
             row(end, 0);
         }
@@ -206,11 +207,11 @@ impl DebugInfo {
         id
     }
 
-    /// Writes the sections, if there is a function.
+    /// Writes the sections, if a function exists.
     ///
     /// # Errors
     ///
-    /// What the format cannot say.
+    /// The information exceeds the limits of the format.
     pub fn write(mut self, builder: &mut Builder) -> Result<(), Error> {
         if self.ranges.is_empty() {
             return Ok(());
@@ -242,10 +243,11 @@ impl DebugInfo {
     }
 }
 
-/// Labels, each with its type and whether it is a parameter.
+/// The type of each label, and whether it is a parameter.
 pub type Labels = HashMap<ValueLabel, (Type, bool)>;
 
-/// Type of each label whose values fit into one register, and whether it is a parameter.
+/// Returns the labels whose values fit into one register, with their types and whether they are
+/// parameters.
 pub fn labels(func: &Function) -> Labels {
     let dfg = &func.dfg;
     let mut list = HashMap::new();

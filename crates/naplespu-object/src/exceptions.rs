@@ -1,4 +1,4 @@
-//! The tables by which exceptions find their handlers: frames of functions, and their calls.
+//! The unwind tables of exceptions: frames of functions, and handlers of their calls.
 
 use crate::builder::{Builder, Purpose};
 use cranelift_naplespu::CompiledCode;
@@ -9,11 +9,11 @@ use npu_mc::reloc::Reloc;
 use npu_mc::reloc::elf::{UNWIND_CALLS_SECTION, UNWIND_FRAMES_SECTION};
 use std::collections::HashMap;
 
-/// Words of a section, some of which are addresses.
+/// The words of a section, with relocations.
 #[derive(Debug, Default)]
 struct Words {
     bytes: Vec<u8>,
-    /// Offset in the section, and what the word there is the address of.
+    /// Relocations: the offset in the section, and the target section and offset.
     addresses: Vec<(u32, SectionId, i64)>,
 }
 
@@ -30,7 +30,7 @@ impl Words {
         self.bytes.extend(number.to_le_bytes());
     }
 
-    /// Appends them to an empty section.
+    /// Appends the words to an empty section.
     fn append(self, builder: &mut Builder, section: SectionId) {
         let relocations = self.addresses.into_iter().map(|(offset, target, addend)| Relocation {
             section,
@@ -48,15 +48,16 @@ impl Words {
 #[derive(Debug, Default)]
 pub struct Exceptions {
     frames: Words,
-    /// The calls of functions, by their sections. One for all of `.text`, or one for each function that has a section of its own, so that a
-    /// linker can leave it out with that.
+    /// The tables of calls, by section: one for all of `.text`, or one for each function with its
+    /// own section, so that the linker can drop it with the function.
     calls: Vec<(SectionId, Words)>,
-    /// Where each of these sections is in the list.
+    /// The index of each of these sections in the list.
     places: HashMap<usize, usize>,
 }
 
 impl Exceptions {
-    /// Adds the function at a place of a section with this name. One that calls nobody needs nothing.
+    /// Adds the function at an offset of the section with this name. A function without calls has
+    /// no entry.
     pub fn add(&mut self, builder: &mut Builder, place: (SectionId, u32), section: &str, code: &CompiledCode) {
         if return_address(code).is_none() {
             return;
@@ -78,12 +79,12 @@ impl Exceptions {
             self.calls.len() - 1
         });
         let (_, list) = &mut self.calls[at];
-        // The last word of a frame is where its calls are.
+        // The last word of a frame is the address of its calls.
         self.frames.push(Word::Code(0), (id, list.bytes.len() as u32));
         own.into_iter().for_each(|word| list.push(word, place));
     }
 
-    /// Writes the sections, if there is anything for them.
+    /// Writes the sections, if they are not empty.
     pub fn write(self, builder: &mut Builder) {
         debug_assert!(
             self.frames

@@ -1,4 +1,4 @@
-//! `.eh_frame`: how a debugger or a back trace leaves each function (`docs/abi.md`).
+//! `.eh_frame`: unwind information for debuggers and back traces (`docs/abi.md`).
 
 use crate::builder::Builder;
 use crate::sections::{Relocated, RelocationTargets};
@@ -15,15 +15,15 @@ use std::collections::BTreeMap;
 /// The name of the section.
 const SECTION: &str = ".eh_frame";
 
-/// The number that DWARF has for a register.
+/// Returns the DWARF number of a register.
 pub fn dwarf_register(reg: Reg) -> Register {
     Register(reg.dwarf())
 }
 
-/// What is known of a register's value at entry, if it is not in the register.
+/// The rule of a register whose value at entry is not in the register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
-    /// In memory, so many bytes from the CFA.
+    /// Saved in memory, at this offset in bytes from the CFA.
     Saved(i32),
     /// Nowhere.
     Lost,
@@ -37,7 +37,7 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Adds the function at a place.
+    /// Adds a function with its unwind rows.
     pub fn add(&mut self, section: SectionId, offset: u32, length: u32, rows: &[UnwindRow]) {
         let cie = *self.cie.get_or_insert_with(|| self.table.add_cie(common()));
         let address = Address::Symbol {
@@ -65,7 +65,7 @@ impl Frames {
                     entry.add_instruction(row.offset, change);
                     cfa = (reg, distance);
                 }
-                // Without a return address, a back trace ends.
+                // A lost return address ends the back trace.
                 None => new = BTreeMap::from([(dwarf_register(Reg::S(SReg::RA)).0, Rule::Lost)]),
             }
             for &reg in rules.keys().filter(|reg| !new.contains_key(reg)) {
@@ -83,11 +83,11 @@ impl Frames {
         self.table.add_fde(cie, entry);
     }
 
-    /// Writes the section, if there is a function.
+    /// Writes the section, if a function exists.
     ///
     /// # Errors
     ///
-    /// What the format cannot say.
+    /// The information exceeds the limits of the format.
     pub fn write(self, builder: &mut Builder) -> Result<(), Error> {
         if self.cie.is_none() {
             return Ok(());
@@ -100,7 +100,8 @@ impl Frames {
     }
 }
 
-/// What the entries of all functions have in common: at entry, the CFA is `sp`, and all registers are those of the caller.
+/// Returns the common entry of all functions: at entry, the CFA is `sp`, and all registers still
+/// belong to the caller.
 fn common() -> CommonInformationEntry {
     let encoding = Encoding {
         format: Format::Dwarf32,
@@ -126,7 +127,8 @@ mod tests {
     use npu_link::debug::{Frames as Read, Place};
     use npu_mc::VReg;
 
-    /// Rows of a function, made from a number: frames by two registers, saves, losses and ends of back traces.
+    /// Returns random unwind rows: frames by two registers, saved and lost registers, and ends of
+    /// back traces.
     fn rows(mut seed: u32) -> Vec<UnwindRow> {
         let mut below = |limit: u32| {
             seed = seed.wrapping_mul(0x0019_660d).wrapping_add(0x3c6e_f35f);
@@ -191,7 +193,7 @@ mod tests {
         }
     }
 
-    /// Where the value of a register is, as the row says.
+    /// Returns the location of a register's value at entry, according to the row.
     fn wanted(row: &UnwindRow, reg: Reg) -> Option<Place> {
         let saved = row.saved.iter().find(|(saved, _)| *saved == reg);
         let lost = row.lost.contains(&reg).then_some(Place::Lost);

@@ -1,26 +1,27 @@
-//! Object files of NaplesPU code.
+//! Writes object files of NaplesPU code.
 //!
 //! # Contract
 //!
-//! [`NpuObjectModule`] implements [`cranelift_module::Module`]: what declares and defines functions and data for `cranelift-object`
-//! does so here too. [`NpuObjectModule::finish`] gives the object as data, [`NpuObjectModule::emit`] as the bytes of a relocatable ELF
-//! file. [`RuntimeLibrary`] is the runtime for [`npu_link::link_program`]: compiled code refers to its routines by name.
+//! [`NpuObjectModule`] implements [`cranelift_module::Module`]: front ends declare and define
+//! functions and data as for `cranelift-object`. [`NpuObjectModule::finish`] returns the object as
+//! data, [`NpuObjectModule::emit`] returns the bytes of a relocatable ELF file. [`RuntimeLibrary`]
+//! is the runtime for [`npu_link::link_program`]; compiled code refers to its routines by name.
 //!
 //! # Structure
 //!
-//! | file | what it does |
+//! | file | contents |
 //! |---|---|
-//! | `builder` | an object that grows by functions and data |
-//! | `module` | the trait |
+//! | `builder` | an object under construction |
+//! | `module` | the implementation of Cranelift's trait |
 //! | `frames` | `.eh_frame` |
-//! | `exceptions` | the tables by which exceptions find their handlers |
+//! | `exceptions` | the unwind tables of exceptions |
 //! | `debug` | DWARF: lines, functions, variables |
-//! | `sections` | sections that `gimli` writes |
+//! | `sections` | sections written by `gimli` |
 //! | `runtime` | the routines of the runtime as objects |
 //!
 //! # Invariants
 //!
-//! The same definitions in the same order give the same bytes.
+//! The same definitions in the same order result in the same bytes.
 
 #![deny(missing_docs)]
 

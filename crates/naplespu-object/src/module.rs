@@ -1,4 +1,4 @@
-//! The trait that makes [`NpuObjectModule`] a module of Cranelift.
+//! The implementation of Cranelift's `Module` for [`NpuObjectModule`].
 
 use crate::builder::{Builder, Contents, DEFAULT_ALIGN, Purpose, Reference};
 use crate::debug::{self, DebugFunction, DebugInfo};
@@ -25,13 +25,13 @@ use std::fmt;
 use std::sync::Arc;
 use target_lexicon::{Architecture, Triple};
 
-/// The convention of functions that ask for none.
+/// The calling convention of functions with the default convention.
 const DEFAULT_CONVENTION: CallConv = CallConv::SystemV;
 
-/// Functions and data on their way into an object file.
+/// A module that collects functions and data for an object file.
 ///
-/// Every function has a section of its own, so that a linker can leave out those that nobody calls, if
-/// [`NpuObjectModule::set_function_sections`] says so; otherwise all are in `.text`.
+/// All functions are in `.text` by default. With [`NpuObjectModule::set_function_sections`] each
+/// function has its own section, so that a linker can drop unused functions.
 pub struct NpuObjectModule {
     isa: Arc<Isa>,
     stand_in: OwnedTargetIsa,
@@ -45,11 +45,12 @@ pub struct NpuObjectModule {
     debug: Option<DebugInfo>,
 }
 
-/// Why a definition does not fit into an object. Errors of the trait have it in `ModuleError::Backend`.
+/// The reason why a definition does not fit into an object. Methods of Cranelift's trait wrap it in
+/// `ModuleError::Backend`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ObjectError {
-    /// `cranelift-codegen` comes without the target that the trait `Module` shows.
+    /// `cranelift-codegen` lacks the target that the trait `Module` returns.
     NoStandIn(String),
     /// A data object without contents.
     NoContents(String),
@@ -57,21 +58,21 @@ pub enum ObjectError {
     Alignment {
         /// The data object.
         name: String,
-        /// What was asked for.
+        /// The requested alignment, in bytes.
         align: u64,
     },
-    /// A kind of relocation that no object file of this machine has.
+    /// A kind of relocation without an ELF relocation of this machine.
     Relocation {
         /// The function or data object.
         name: String,
-        /// The kind, as Cranelift names it.
+        /// Cranelift's name of the kind.
         kind: String,
     },
-    /// A section becomes larger than a file can say.
+    /// A section exceeds the size limit of the file format.
     TooLarge(String),
-    /// The tables for unwinding cannot be written.
+    /// The unwind tables cannot be written.
     Unwind(String),
-    /// What is for debuggers cannot be written.
+    /// The debug information cannot be written.
     Debug(String),
     /// The file cannot be written.
     Elf(ElfError),
@@ -82,13 +83,13 @@ impl std::error::Error for ObjectError {}
 impl fmt::Display for ObjectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoStandIn(why) => write!(f, "no target stands in for this one: {why}"),
+            Self::NoStandIn(why) => write!(f, "no `pulley32` to stand in for this target: {why}"),
             Self::NoContents(name) => write!(f, "%{name} has no contents"),
-            Self::Alignment { name, align } => write!(f, "%{name}: {align} is not an alignment"),
-            Self::Relocation { name, kind } => write!(f, "%{name}: relocations of the kind {kind} do not exist here"),
+            Self::Alignment { name, align } => write!(f, "%{name}: {align} is not a valid alignment"),
+            Self::Relocation { name, kind } => write!(f, "%{name}: relocation {kind} is not supported on naplespu"),
             Self::TooLarge(name) => write!(f, "%{name}: its section becomes too large"),
-            Self::Unwind(why) => write!(f, "the tables for unwinding cannot be written: {why}"),
-            Self::Debug(why) => write!(f, "what is for debuggers cannot be written: {why}"),
+            Self::Unwind(why) => write!(f, "the unwind tables cannot be written: {why}"),
+            Self::Debug(why) => write!(f, "the debug information cannot be written: {why}"),
             Self::Elf(error) => error.fmt(f),
         }
     }
@@ -100,11 +101,11 @@ impl From<ObjectError> for ModuleError {
     }
 }
 
-/// Largest alignment of data, in bytes.
+/// The largest alignment of data, in bytes.
 const MAX_ALIGN: u64 = npu_link::MAX_ALIGN;
 
 impl NpuObjectModule {
-    /// An empty module for the target.
+    /// Creates an empty module for the target.
     ///
     /// # Errors
     ///
@@ -133,29 +134,30 @@ impl NpuObjectModule {
         })
     }
 
-    /// Whether every later function has a section of its own.
+    /// Sets whether every later function has its own section.
     pub fn set_function_sections(&mut self, separate: bool) {
         self.function_sections = separate;
     }
 
-    /// Says which source file later functions come from: then the object has DWARF sections. Source locations of instructions
-    /// ([`Function::set_srcloc`]) are lines of that file, and value labels (`dfg.collect_debug_info`) are variables whose names are `v` and the
-    /// number of the label. Names are relative to the folder that a debugger looks in. An object has one source file: with another one,
-    /// what was said of the functions before is forgotten.
+    /// Sets the source file of later functions, which adds DWARF sections to the object. Source
+    /// locations of instructions ([`Function::set_srcloc`]) are lines of that file. Value labels
+    /// (`dfg.collect_debug_info`) are variables, named `v` and the number of the label. File names
+    /// are relative to the debugger's source directory. An object has one source file: setting
+    /// another one discards the debug information of earlier functions.
     pub fn set_source_file(&mut self, name: &str) {
         self.debug = Some(DebugInfo::new(name));
     }
 
-    /// The target that compiles.
+    /// Returns the target that compiles.
     pub fn npu_isa(&self) -> &Arc<Isa> {
         &self.isa
     }
 
-    /// The object, with all that was defined.
+    /// Returns the object with all definitions.
     ///
     /// # Errors
     ///
-    /// [`ObjectError::Unwind`] and [`ObjectError::Debug`], if tables become too large.
+    /// [`ObjectError::Unwind`] and [`ObjectError::Debug`] if tables become too large.
     pub fn finish(mut self) -> Result<Object, ObjectError> {
         let unwind = |error: gimli::write::Error| ObjectError::Unwind(error.to_string());
         self.frames.write(&mut self.builder).map_err(unwind)?;
@@ -168,7 +170,7 @@ impl NpuObjectModule {
         Ok(self.builder.finish())
     }
 
-    /// The object as the bytes of a relocatable ELF file.
+    /// Returns the object as a relocatable ELF file.
     ///
     /// # Errors
     ///
@@ -177,20 +179,22 @@ impl NpuObjectModule {
         write_object(&self.finish()?).map_err(ObjectError::Elf)
     }
 
-    /// Compiles a function of a CLIF file: it is exported under its name, and all names in it are those of symbols.
+    /// Compiles a function of a CLIF file. It is exported under its name, and all names in it are
+    /// symbols.
     ///
     /// # Errors
     ///
-    /// Why it was not compiled, or that there is a function of this name.
+    /// The compilation failed, or a function with this name exists.
     pub fn define_clif(&mut self, func: &Function) -> Result<(), CompileOrModule> {
         self.define_clif_at(func, None)
     }
 
-    /// The same of a function that starts at a line of the [source file](NpuObjectModule::set_source_file).
+    /// Compiles a function like [`NpuObjectModule::define_clif`], with its line in the [source
+    /// file](NpuObjectModule::set_source_file).
     ///
     /// # Errors
     ///
-    /// Those of [`NpuObjectModule::define_clif`].
+    /// See [`NpuObjectModule::define_clif`].
     pub fn define_clif_at(&mut self, func: &Function, line: Option<u32>) -> Result<(), CompileOrModule> {
         let name = function_name(&func.name);
         let id = self
@@ -218,7 +222,8 @@ impl NpuObjectModule {
         symbol
     }
 
-    /// The symbol of a user name of a module: its function or data object, or the name itself.
+    /// Returns the symbol of a user name in a module: its function or data object, or the name
+    /// itself.
     fn symbol_of_ids(&mut self, namespace: u32, index: u32) -> SymbolId {
         let functions = self.declarations.get_functions().count();
         let data = self.declarations.get_data_objects().count();
@@ -276,7 +281,8 @@ impl NpuObjectModule {
                 declarations.get_function_decl(id).name.clone()
             });
         }
-        // Of the function as it comes: code from a cache leaves it so.
+        // The labels of the original function: the compilation changes it, unless the code is from
+        // a cache.
         let labels = self.debug.is_some().then(|| debug::labels(&ctx.func));
         let code = self
             .compiler
@@ -314,7 +320,7 @@ impl NpuObjectModule {
         Ok(())
     }
 
-    /// The name of the section of a function.
+    /// Returns the name of a function's section.
     fn text_section(&self, name: &str) -> String {
         match self.function_sections {
             true => format!(".text.{name}"),
@@ -322,7 +328,7 @@ impl NpuObjectModule {
         }
     }
 
-    /// Adds code, and gives its section and its offset there.
+    /// Adds code; returns its section and its offset there.
     fn define_code(
         &mut self,
         own: SymbolId,
@@ -344,7 +350,7 @@ impl NpuObjectModule {
         Ok((section, offset))
     }
 
-    /// Whether the name can be defined.
+    /// Checks that the name can be defined.
     fn check(&self, name: &str, linkage: Linkage) -> Result<(), Box<ModuleError>> {
         if !linkage.is_definable() {
             return Err(ModuleError::InvalidImportDefinition(name.to_owned()).into());
@@ -387,12 +393,12 @@ impl NpuObjectModule {
     }
 }
 
-/// Why a function of a CLIF file is not in the object.
+/// The reason why a function of a CLIF file is not in the object.
 #[derive(Debug)]
 pub enum CompileOrModule {
-    /// It did not compile.
+    /// The function did not compile.
     Compile(CompileError),
-    /// The module cannot take it.
+    /// The module rejected the function.
     Module(Box<ModuleError>),
 }
 
@@ -413,13 +419,14 @@ impl From<CompileOrModule> for ModuleError {
     }
 }
 
-/// The name under which a function can be called: without the `%`.
+/// Returns the name of the function's symbol: without the `%`.
 fn function_name(name: &UserFuncName) -> String {
     let text = name.to_string();
     text.strip_prefix('%').map_or(text.clone(), str::to_owned)
 }
 
-/// Who sees a symbol. Hidden ones are global: everything is linked to one program.
+/// Returns the binding of a symbol. Hidden symbols are global: all objects are linked into one
+/// program.
 fn binding(linkage: Linkage) -> Binding {
     match linkage {
         Linkage::Local => Binding::Local,
@@ -429,8 +436,8 @@ fn binding(linkage: Linkage) -> Binding {
 }
 
 impl Module for NpuObjectModule {
-    /// Cranelift's `pulley32`, **not** the target that compiles; see `NpuModule` of `naplespu-jit`. The real one is
-    /// [`NpuObjectModule::npu_isa`].
+    /// Returns Cranelift's `pulley32`, **not** the target that compiles; see `NpuModule` of
+    /// `naplespu-jit`. [`NpuObjectModule::npu_isa`] returns the real target.
     fn isa(&self) -> &dyn TargetIsa {
         &*self.stand_in
     }
@@ -487,7 +494,8 @@ impl Module for NpuObjectModule {
         Ok(self.compile(func, ctx, ctrl, true, None)?)
     }
 
-    /// Takes machine code as it is. `relocs` may be [`AbsoluteReloc::Abs4`], the whole address in a word.
+    /// Defines machine code without changes. `relocs` may contain [`AbsoluteReloc::Abs4`], the
+    /// whole address in a word.
     fn define_function_bytes(
         &mut self,
         func: FuncId,
@@ -505,8 +513,8 @@ impl Module for NpuObjectModule {
         Ok(())
     }
 
-    /// Adds a data object to `.data`, `.rodata`, `.bss` or `.tdata`, or to its `custom_section`; that of the name `scratchpad` is
-    /// copied to the scratchpad when the program starts.
+    /// Adds a data object to `.data`, `.rodata`, `.bss` or `.tdata`, or to its `custom_section`.
+    /// The start-up code copies the section `scratchpad` to the scratchpad.
     fn define_data(&mut self, data: DataId, description: &DataDescription) -> ModuleResult<()> {
         let declaration = self.declarations.get_data_decl(data);
         let (name, linkage) = (declaration.linkage_name(data).into_owned(), declaration.linkage);
@@ -542,7 +550,7 @@ impl Module for NpuObjectModule {
     }
 }
 
-/// An alignment that a section can have.
+/// Returns a valid alignment of a section.
 fn alignment_of(name: &str, align: Option<u64>) -> Result<u32, ObjectError> {
     let align = align.unwrap_or(DEFAULT_ALIGN.into());
     let wrong = || ObjectError::Alignment {

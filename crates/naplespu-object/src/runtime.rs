@@ -1,4 +1,4 @@
-//! The routines of the runtime as objects, of which a program takes those that it needs.
+//! The routines of the runtime as objects; a program links those that it needs.
 
 use crate::builder::{Builder, Contents, DEFAULT_ALIGN, Purpose, Reference};
 use crate::frames::Frames;
@@ -11,14 +11,14 @@ use npu_link::{Input, Library};
 use npu_mc::asm::SymbolKind;
 use npu_mc::reloc::Reloc;
 
-/// The runtime, compiled for a target.
+/// The runtime, compiled for a target on demand.
 pub struct RuntimeLibrary {
     isa: Isa,
     compiler: Compiler,
 }
 
 impl RuntimeLibrary {
-    /// The runtime for the settings of a target.
+    /// Creates the runtime for the settings of a target.
     pub fn new(isa: &Isa) -> Self {
         Self {
             isa: isa.for_runtime(),
@@ -40,7 +40,7 @@ impl RuntimeLibrary {
     }
 }
 
-/// The name that a relocation of a routine has: all of them are of the runtime.
+/// Returns the symbol name of a routine's relocation; all targets are in the runtime.
 fn target_name<'a>(own: &'a str, target: &'a RelocTarget) -> String {
     match target {
         RelocTarget::Function => own.to_owned(),
@@ -53,7 +53,8 @@ fn target_name<'a>(own: &'a str, target: &'a RelocTarget) -> String {
     }
 }
 
-/// The symbols of the linker that a data object of the runtime consists of; none if it is zero at first.
+/// Returns the linker symbols whose addresses initialize a data object of the runtime; none if it
+/// is zero-initialized.
 fn words_of(name: &str) -> &'static [&'static str] {
     match name {
         naplespu_runtime::TLS => &["__npu_tls_start", "__npu_tls_size"],
@@ -62,7 +63,7 @@ fn words_of(name: &str) -> &'static [&'static str] {
     }
 }
 
-/// A data object of the runtime.
+/// Returns a data object of the runtime.
 fn data(name: &str, data: naplespu_runtime::Data) -> Option<Input> {
     let mut builder = Builder::default();
     let id = builder.symbol(name);

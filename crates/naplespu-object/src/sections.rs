@@ -1,4 +1,4 @@
-//! Sections that `gimli` writes, with their relocations.
+//! Sections written by `gimli`, with their relocations.
 
 use crate::builder::{Builder, Purpose};
 use gimli::write::{EndianVec, Error, RelocateWriter, Relocation, RelocationTarget};
@@ -8,7 +8,7 @@ use npu_mc::machine::WORD_SLOT;
 use npu_mc::reloc::Reloc;
 use std::collections::HashMap;
 
-/// The contents of a section. Symbols are numbers of sections of the object.
+/// The contents of a section. Symbols are section numbers of the object.
 #[derive(Clone, Debug)]
 pub struct Relocated {
     bytes: EndianVec<LittleEndian>,
@@ -40,20 +40,20 @@ impl RelocateWriter for Relocated {
     }
 }
 
-/// What the sections for debuggers are in the object.
+/// The sections of the object that hold debug sections.
 pub type RelocationTargets = HashMap<DebugSection, SectionId>;
 
 impl Relocated {
-    /// Whether there is nothing.
+    /// Returns whether the section has no contents.
     pub fn is_empty(&self) -> bool {
         self.bytes.slice().is_empty()
     }
 
-    /// Appends the contents to the section with the name.
+    /// Appends the contents to the section with this name.
     ///
     /// # Errors
     ///
-    /// A relocation that is no word, or refers to a section that is not there.
+    /// A relocation is not a word, or refers to a section that does not exist.
     pub fn append(
         self,
         builder: &mut Builder,

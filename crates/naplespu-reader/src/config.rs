@@ -1,4 +1,5 @@
-//! From `set` and `target` lines and the command line to the compiler configurations a file is tested with.
+//! Determines the compiler configurations of a file from its `set` and `target` lines and the
+//! command line.
 
 use super::diagnostic::Diagnostic;
 use super::header::{ConfigLine, Header, Word};
@@ -9,15 +10,15 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// The target's name.
+/// The name of the target.
 pub const TARGET: &str = "naplespu";
 
-/// Why a setting cannot be set.
+/// The reason why a setting was rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingError {
-    /// Neither Cranelift nor the target has it.
+    /// Neither Cranelift nor the target has this setting.
     Unknown(String),
-    /// It has no such value.
+    /// The setting does not accept this value.
     Value(String),
 }
 
@@ -32,25 +33,25 @@ impl fmt::Display for SettingError {
 
 impl std::error::Error for SettingError {}
 
-/// One configuration of the compiler: Cranelift's shared settings and the target's own.
+/// A configuration of the compiler: Cranelift's shared settings and those of the target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// Name and value in the order of their names; a flag that was only named has the value `true`.
+    /// Names and values, ordered by name; a flag without a value has the value `true`.
     shared: Vec<(String, String)>,
     target: Vec<(String, String)>,
 }
 
 impl Config {
-    /// Cranelift's and the target's defaults.
+    /// Returns the defaults of Cranelift and the target.
     pub fn new() -> Config {
         Config::default()
     }
 
-    /// Applies `name=value` or `name`; a later one wins.
+    /// Applies `name=value` or `name`. Later settings override earlier ones.
     ///
     /// # Errors
     ///
-    /// If there is no such setting, or it does not take that value.
+    /// The setting does not exist or does not accept the value.
     pub fn set(&mut self, setting: &str) -> Result<(), SettingError> {
         let (name, value) = match setting.split_once('=') {
             Some((name, value)) => (name, Some(value)),
@@ -83,17 +84,17 @@ impl Config {
         Ok(())
     }
 
-    /// Whether a setting was set, to whatever value.
+    /// Returns whether a setting was applied, with any value.
     pub fn mentions(&self, name: &str) -> bool {
         let mut all = self.shared.iter().chain(&self.target);
         all.any(|(n, _)| n == name)
     }
 
-    /// The shared flags.
+    /// Returns the shared flags.
     ///
     /// # Errors
     ///
-    /// None in practice: every setting was tried before it was kept.
+    /// None in practice: every setting was validated when it was applied.
     pub fn flags(&self) -> Result<Flags, SettingError> {
         let mut builder = settings::builder();
         for (name, value) in &self.shared {
@@ -104,11 +105,11 @@ impl Config {
         Ok(Flags::new(builder))
     }
 
-    /// A compiler with this configuration.
+    /// Returns a compiler with this configuration.
     ///
     /// # Errors
     ///
-    /// If the target's builder refuses the combination of settings.
+    /// The target's builder rejects the combination of settings.
     pub fn isa(&self) -> Result<Arc<Isa>, SettingError> {
         let mut builder = builder()?;
         for (name, value) in &self.target {
@@ -123,7 +124,7 @@ impl Config {
 }
 
 impl fmt::Display for Config {
-    /// The settings that were set, `a=b c=d`; `default settings` if there are none.
+    /// Prints the applied settings as `a=b c=d`, or `default settings` if none were applied.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all: Vec<String> = self
             .shared
@@ -149,19 +150,19 @@ fn put(list: &mut Vec<(String, String)>, name: &str, value: &str) {
     }
 }
 
-/// `--force-target`: what replaces the `target` lines of files.
+/// The value of `--force-target`, which replaces the `target` lines of files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ForcedTarget {
-    /// Settings for all files, `name=value` or `name`.
+    /// Settings of all files, `name=value` or `name`.
     pub settings: Vec<String>,
 }
 
 impl ForcedTarget {
-    /// Reads `naplespu [name=value ...]`.
+    /// Parses `naplespu [name=value ...]`.
     ///
     /// # Errors
     ///
-    /// A sentence, if the target is another one or a setting is wrong.
+    /// A message, if the target is another one or a setting is invalid.
     pub fn parse(text: &str) -> Result<ForcedTarget, String> {
         let mut words = text.split_whitespace();
         let triple = words
@@ -181,14 +182,17 @@ impl ForcedTarget {
 /// The configurations of a file.
 #[derive(Clone, Debug, Default)]
 pub struct FileConfigs {
-    /// All different ones, in order. Empty if the file is for other targets alone and none is forced.
+    /// The distinct configurations, in order. Empty if the file is only for other targets and no
+    /// target is forced.
     pub list: Vec<Config>,
-    /// The file has `target` lines, none of them for this target. Its exact expectations are those of other machines.
+    /// Whether the file has `target` lines, but none for this target. Its exact expectations apply
+    /// to other machines.
     pub foreign: bool,
 }
 
 impl FileConfigs {
-    /// Reads the configuration lines of a header. `pins` are settings of the command line, which win over the file's.
+    /// Reads the configuration lines of a header. `pins` are settings of the command line, which
+    /// override those of the file.
     pub fn read(
         header: &Header,
         forced: Option<&ForcedTarget>,
@@ -220,7 +224,7 @@ impl FileConfigs {
                         }
                         list.push(config);
                     } else if forced.is_some() {
-                        // Options after another target's name are features of that machine.
+                        // Options after the name of another target are features of that machine.
                         list.push(sets.clone());
                     } else if !is_of_cranelift(&triple.text) {
                         faults.push(
@@ -264,7 +268,7 @@ impl FileConfigs {
     }
 }
 
-/// Whether a triple is that of another machine for which there are filetests.
+/// Returns whether a triple is a Cranelift target that occurs in filetests.
 fn is_of_cranelift(triple: &str) -> bool {
     const OTHERS: [&str; 10] = [
         "aarch64",

@@ -1,4 +1,4 @@
-//! Faults of an input file as data, and the one place that turns them into text.
+//! Diagnostics of input files, and their rendering as text.
 
 use super::panics::{Panic, PanicIn};
 use codespan_reporting::diagnostic::{Diagnostic as Rendered, Label, Severity};
@@ -7,35 +7,35 @@ use codespan_reporting::term::{self, Config};
 use std::fmt::Write as _;
 use std::ops::Range;
 
-/// Lines longer than this are not quoted: a picture of them helps nobody.
+/// Longer lines are not quoted, because they would be unreadable.
 const LONGEST_QUOTED_LINE: usize = 400;
 
-/// A file by name, with its text.
+/// A named file with its text.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// The name that messages show; `<stdin>` for standard input.
+    /// The name in messages; `<stdin>` for standard input.
     pub name: String,
     /// The whole text.
     pub text: String,
 }
 
-/// A fault at a place of a [`Source`].
+/// An error at a position of a [`Source`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// What is wrong, as one sentence without a full stop.
+    /// The message, one sentence without a full stop.
     pub message: String,
-    /// Bytes of the text that it is about; `None` if it is about the whole file.
+    /// The range of the text in bytes; `None` for the whole file.
     pub span: Option<Range<usize>>,
-    /// What the marked text is; may be empty.
+    /// The label of the marked text, possibly empty.
     pub label: String,
-    /// Further facts and advice, one per line below the quoted text.
+    /// Further facts and advice, one for each line below the quoted text.
     pub notes: Vec<String>,
-    /// Whose code panicked, if it is about a panic.
+    /// The code that panicked, if the error is a panic.
     pub panic: Option<PanicIn>,
 }
 
 impl Diagnostic {
-    /// A fault at a span.
+    /// Creates a diagnostic with a span.
     pub fn new(message: impl Into<String>, span: Range<usize>, label: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -46,7 +46,7 @@ impl Diagnostic {
         }
     }
 
-    /// A fault of the whole file.
+    /// Creates a diagnostic of the whole file.
     pub fn whole_file(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -63,7 +63,7 @@ impl Diagnostic {
         self
     }
 
-    /// Makes it a panic in somebody's code, with the message as a note.
+    /// Marks the diagnostic as a panic, with its message as a note.
     pub fn panicked(mut self, code: PanicIn, panic: &Panic) -> Self {
         self.panic = Some(code);
         self.note(panic.to_string())
@@ -71,7 +71,7 @@ impl Diagnostic {
 }
 
 impl Source {
-    /// A file with its text.
+    /// Creates a file with its text.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -79,7 +79,8 @@ impl Source {
         }
     }
 
-    /// Line and column of a byte offset, both from 1; the column counts characters. Offsets past the end give the end.
+    /// Returns the line and column of a byte offset, both from 1; the column counts characters.
+    /// Offsets past the end return the position of the end.
     pub fn position(&self, offset: usize) -> (usize, usize) {
         let before = &self.text[..floor_char_boundary(&self.text, offset)];
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
@@ -87,7 +88,8 @@ impl Source {
         (line, before[line_start..].chars().count() + 1)
     }
 
-    /// The bytes of a line (from 1) without its line end. Lines after the last one give the empty end of the text.
+    /// Returns the byte range of a line (from 1) without its line end. Lines after the last one
+    /// return the empty range at the end.
     pub fn line_span(&self, line: usize) -> Range<usize> {
         let mut start = 0;
         for _ in 1..line {
@@ -100,7 +102,8 @@ impl Source {
         start..end
     }
 
-    /// The code of a line: without leading and trailing white space, and without a comment unless that is all there is.
+    /// Returns the range of a line's code, without surrounding white space and comment. A line that
+    /// is only a comment returns the comment.
     pub fn code_span(&self, line: usize) -> Range<usize> {
         let span = self.line_span(line);
         let text = &self.text[span.clone()];
@@ -112,18 +115,19 @@ impl Source {
         start..start + code.trim().len()
     }
 
-    /// `name:line:column` of an offset.
+    /// Returns `name:line:column` of an offset.
     pub fn place(&self, offset: usize) -> String {
         let (line, column) = self.position(offset);
         format!("{}:{line}:{column}", self.name)
     }
 
-    /// Diagnostics as text: message, `file:line:column`, the quoted line with its label, notes; a blank line after each.
+    /// Renders errors as text: message, `file:line:column`, the quoted line with its label, notes,
+    /// and a blank line after each.
     pub fn render(&self, diagnostics: &[Diagnostic]) -> String {
         self.render_as(Severity::Error, diagnostics)
     }
 
-    /// The same for what is not wrong, but is hardly meant.
+    /// Renders warnings in the same format.
     pub fn render_warnings(&self, diagnostics: &[Diagnostic]) -> String {
         self.render_as(Severity::Warning, diagnostics)
     }
@@ -149,7 +153,7 @@ impl Source {
         out
     }
 
-    /// The span to mark, if there is one on a line of sane length.
+    /// Returns the span to mark, if it exists and its line is short enough.
     fn quotable(&self, diagnostic: &Diagnostic) -> Option<Range<usize>> {
         let span = diagnostic.span.clone()?;
         let start = floor_char_boundary(&self.text, span.start);
@@ -171,7 +175,7 @@ impl Source {
             Some(span) => self.place(span.start),
             None => self.name.clone(),
         };
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(out, "{kind}: {}\n  --> {place}", diagnostic.message);
         if !diagnostic.label.is_empty() {
             let _ = writeln!(out, "   = {}", diagnostic.label);
@@ -183,12 +187,12 @@ impl Source {
     }
 }
 
-/// Control characters that would change what the terminal shows.
+/// Returns whether a character is a control character that would disturb a terminal.
 fn is_unprintable(c: char) -> bool {
     c.is_control() && !matches!(c, '\t' | '\r')
 }
 
-/// The largest character boundary that is not after `offset`.
+/// Returns the largest character boundary up to `offset`.
 fn floor_char_boundary(text: &str, offset: usize) -> usize {
     let mut at = offset.min(text.len());
     while !text.is_char_boundary(at) {

@@ -1,17 +1,18 @@
 //! The header of a filetest: its `test`, `set`, `target`, `feature` and `expect` lines.
 //!
-//! `cranelift-reader` looks a `target` up among Cranelift's own machines, where this one is not. So the header is read here,
-//! and [`Header::blanked`] gives the reader the same text with spaces in its place: all offsets and line numbers stay.
+//! `cranelift-reader` rejects `target` lines of targets outside Cranelift. Therefore this module
+//! reads the header, and [`Header::blanked`] returns the text with the header replaced by spaces,
+//! which keeps all offsets and line numbers.
 
 use super::diagnostic::Diagnostic;
 use std::ops::Range;
 
-/// A word of a header line and its place.
+/// A word of a header line and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Word {
     /// The word.
     pub text: String,
-    /// Its bytes in the file.
+    /// Its byte range in the file.
     pub span: Range<usize>,
 }
 
@@ -28,9 +29,9 @@ impl Word {
 /// A `test` line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestLine {
-    /// The subtest.
+    /// The name of the subtest.
     pub name: Word,
-    /// What follows it.
+    /// The options after the name.
     pub options: Vec<Word>,
 }
 
@@ -41,47 +42,48 @@ pub enum ConfigLine {
     Set(Vec<Word>),
     /// `target triple name=value ...`
     Target {
-        /// The machine.
+        /// The target triple.
         triple: Word,
         /// Settings for this target only.
         options: Vec<Word>,
     },
 }
 
-/// What the `expect` lines announce: results that would be failures otherwise.
+/// The `expect` lines: results that are failures otherwise.
 #[derive(Clone, Debug, Default)]
 pub struct Announced {
-    /// Functions that are refused, `%name`; so are the lines that call them.
+    /// Functions that are refused, as `%name`; run lines that call them are refused too.
     pub refused: Vec<Word>,
-    /// Run lines that no subtest executes.
+    /// Whether no subtest executes the run lines.
     pub skipped: bool,
 }
 
 impl Announced {
-    /// Whether a function with this name is to be refused.
+    /// Returns whether the function with this name is expected to be refused.
     pub fn refuses(&self, name: &str) -> bool {
         self.refused.iter().any(|word| word.text == name)
     }
 }
 
-/// All header lines of a file.
+/// The header of a file.
 #[derive(Clone, Debug, Default)]
 pub struct Header {
     /// The `test` lines.
     pub tests: Vec<TestLine>,
     /// The `set` and `target` lines.
     pub config: Vec<ConfigLine>,
-    /// The `feature` lines: name, and whether it is wanted (`feature "x"`) or unwanted (`feature ! "x"`).
+    /// The `feature` lines: the name, and whether the feature is enabled (`feature "x"`) or
+    /// disabled (`feature ! "x"`).
     pub features: Vec<(Word, bool)>,
     /// The `expect` lines.
     pub announced: Announced,
-    /// Bytes of the header lines, without their line ends.
+    /// The byte ranges of the header lines, without their line ends.
     lines: Vec<Range<usize>>,
 }
 
 impl Header {
-    /// Reads the header of `text`, up to the first line that is neither of the header nor blank nor a comment. Faults are added to
-    /// `faults`.
+    /// Reads the header of `text`, up to the first line that is not a header line, blank, or a
+    /// comment. Adds errors to `faults`.
     pub fn read(text: &str, faults: &mut Vec<Diagnostic>) -> Header {
         let mut header = Header::default();
         let mut start = 0;
@@ -155,13 +157,13 @@ impl Header {
             Some("refused") if !names.is_empty() => self.announced.refused.extend(names),
             Some("skipped") if names.is_empty() => self.announced.skipped = true,
             _ => faults.push(
-                Diagnostic::new("an `expect` line announces nothing known", keyword.span.clone(), "")
+                Diagnostic::new("unknown expectation in an `expect` line", keyword.span.clone(), "")
                     .note("write `expect refused %name ...` or `expect skipped`"),
             ),
         }
     }
 
-    /// The text with spaces in place of the header lines.
+    /// Returns the text with the header lines replaced by spaces.
     pub fn blanked(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         let mut at = 0;
@@ -174,12 +176,12 @@ impl Header {
         out
     }
 
-    /// Whether a `test` line asks for this subtest.
+    /// Returns whether a `test` line has this subtest.
     pub fn has_test(&self, name: &str) -> bool {
         self.tests.iter().any(|t| t.name.text == name)
     }
 
-    /// The triples of the `target` lines.
+    /// Returns the triples of the `target` lines.
     pub fn triples(&self) -> impl Iterator<Item = &Word> {
         self.config.iter().filter_map(|line| match line {
             ConfigLine::Target { triple, .. } => Some(triple),
@@ -188,7 +190,7 @@ impl Header {
     }
 }
 
-/// The words of a piece of text that starts at `base`.
+/// Returns the words of a part of the file that starts at offset `base`.
 fn words(text: &str, base: usize) -> impl Iterator<Item = Word> + '_ {
     text.split_whitespace().map(move |word| {
         // A word is a slice of the text, so the difference of the addresses is its offset.

@@ -1,16 +1,18 @@
-//! CLIF files: their functions, header lines and targets, and all that is wrong with them as diagnostics.
+//! Reads CLIF files: functions, header lines and targets, with all errors as diagnostics.
 //!
 //! # Contract
 //!
-//! [`ClifFile::parse`] takes a file apart: `test`, `set`, `target` and `feature` lines, functions, and the comments that belong to each.
-//! What is wrong is in [`ClifFile::faults`], with its place in the file; the rest is there nevertheless. [`config::FileConfigs`] makes the
-//! targets that the header lines name.
+//! [`ClifFile::parse`] splits a file into its `test`, `set`, `target` and `feature` lines, its
+//! functions, and the comments of each. Errors are in [`ClifFile::faults`] with their positions;
+//! the valid parts are available all the same. [`config::FileConfigs`] creates the targets of the
+//! header lines.
 //!
 //! # Invariants
 //!
-//! - No file panics or takes the process down: entity numbers are bounded, and a panic of `cranelift-reader` is a fault of the file
-//!   ([`panics`]).
-//! - The text given to `cranelift-reader` has the same offsets as the file, so that every place shown is one in the file.
+//! - No file causes a panic or terminates the process: entity numbers are bounded, and a panic of
+//!   `cranelift-reader` becomes an error of the file ([`panics`]).
+//! - The text passed to `cranelift-reader` has the same offsets as the file, so that all positions
+//!   in messages are positions in the file.
 
 #![deny(missing_docs)]
 

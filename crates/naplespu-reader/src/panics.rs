@@ -1,8 +1,8 @@
-//! Panics of the code under test, caught and turned into data.
+//! Catches panics of the code under test and turns them into data.
 //!
-//! The compiler must not panic, the CLIF interpreter does for what it does not implement. A runner reports both and goes on.
-//! The panic hook of the process belongs to the program. Without one of its own it prints every panic, also those that are caught
-//! here, and the place of a panic is not known; a program that wants both otherwise installs [`hook`].
+//! The compiler must not panic. The CLIF interpreter panics on unimplemented instructions. A runner
+//! reports both and continues. The program owns the panic hook of the process. Without [`hook`],
+//! every panic is printed, including caught ones, and the location of a panic is unknown.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -13,18 +13,18 @@ thread_local! {
     static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Whose code panicked.
+/// The code that panicked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PanicIn {
-    /// The reader of CLIF text, which is Cranelift's.
+    /// Cranelift's reader of CLIF text.
     Reader,
-    /// The CLIF interpreter, which is Cranelift's.
+    /// Cranelift's CLIF interpreter.
     Interpreter,
-    /// Everything else: compiler, linker, simulator, the runner itself.
+    /// Anything else: compiler, linker, simulator, or the runner itself.
     Target,
 }
 
-/// A panic that was caught.
+/// A caught panic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Panic {
     message: String,
@@ -32,7 +32,7 @@ pub struct Panic {
 }
 
 impl fmt::Display for Panic {
-    /// The message, and the place in parentheses if it is known.
+    /// Prints the message, and the location in parentheses if it is known.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
         match &self.place {
@@ -42,14 +42,14 @@ impl fmt::Display for Panic {
     }
 }
 
-/// Runs `work`; a panic in it is an error.
+/// Runs `work` and catches a panic.
 ///
 /// # Errors
 ///
 /// The panic.
 pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Panic> {
     let outer = CAUGHT.replace(true);
-    // What `work` borrowed is not looked at again by callers after an error, except for reports.
+    // After an error, callers use the data borrowed by `work` only for reports.
     let result = panic::catch_unwind(AssertUnwindSafe(work));
     CAUGHT.set(outer);
     result.map_err(|payload| {
@@ -64,15 +64,16 @@ pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Panic> {
     })
 }
 
-/// A panic hook that is silent about panics that [`caught`] reports, and notes their places; others go to `before`. Installing
-/// it is up to the program: `std::panic::set_hook(hook(std::panic::take_hook()))`.
+/// Returns a panic hook that records the locations of panics inside [`caught`] without printing
+/// them, and passes other panics to `before`. The program installs it:
+/// `std::panic::set_hook(hook(std::panic::take_hook()))`.
 pub fn hook(before: PanicHook) -> PanicHook {
     Box::new(move |info| {
         if !CAUGHT.get() {
             return before(info);
         }
         let place = info.location().map(|at| {
-            // Only the last parts of the path: the rest differs from machine to machine.
+            // Only the last parts of the path, because the rest differs between machines.
             let parts: Vec<&str> = at.file().rsplit(['/', '\\']).take(3).collect();
             let parts: Vec<&str> = parts.into_iter().rev().collect();
             format!("{}:{}", parts.join("/"), at.line())
@@ -81,7 +82,7 @@ pub fn hook(before: PanicHook) -> PanicHook {
     })
 }
 
-/// A hook as [`std::panic::set_hook`] takes it.
+/// A panic hook as in [`std::panic::set_hook`].
 pub type PanicHook = Box<dyn Fn(&PanicHookInfo<'_>) + Send + Sync>;
 
 #[cfg(test)]

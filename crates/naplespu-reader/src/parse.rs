@@ -1,8 +1,8 @@
-//! A `.clif` file, parsed as far as it goes.
+//! Parses `.clif` files with recovery from errors.
 //!
-//! `cranelift-reader` stops at its first error and knows only the line of it. Here a file with an error is cut at its
-//! `function` lines and each piece is parsed for itself, so that one run shows the first error of every function; the column is
-//! looked for in the line.
+//! `cranelift-reader` stops at its first error and reports only the line. This module splits a file
+//! with an error at its `function` lines and parses the pieces separately. A single run thus
+//! reports the first error of every function. The column is determined by a search in the line.
 
 use super::diagnostic::{Diagnostic, Source};
 use super::header::Header;
@@ -15,17 +15,19 @@ use cranelift_reader::{ParseError, ParseOptions, SourceMap, TestFile, parse_test
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Largest number of an entity (`v123`, `block7`). The reader makes all entities up to the largest one.
+/// The largest entity number (`v123`, `block7`). The reader creates all entities up to the largest
+/// one.
 const MAX_ENTITY: u64 = 1_000_000;
 
 /// A comment of the file.
 #[derive(Clone, Debug)]
 pub struct Comment {
-    /// What it stands after; the function itself for comments before its preamble and after its end.
+    /// The entity before it; the function itself for comments before its preamble and after its
+    /// end.
     pub entity: AnyEntity,
     /// The text with its `;`.
     pub text: String,
-    /// Byte offset of the `;`.
+    /// The byte offset of the `;`.
     pub offset: usize,
 }
 
@@ -38,23 +40,25 @@ pub struct FunctionCase {
     pub name: String,
     /// Its comments, in order.
     pub comments: Vec<Comment>,
-    /// Where its entities are defined; lines count from [`FunctionCase::line_offset`].
+    /// The locations of entity definitions; lines are relative to [`FunctionCase::line_offset`].
     map: SourceMap,
-    /// Line of the `function` keyword.
+    /// The line of the `function` keyword.
     pub line: usize,
-    /// What to add to a line number of the reader.
+    /// The difference between lines of the file and lines of the reader.
     line_offset: usize,
 }
 
 impl FunctionCase {
-    /// The line that defines an entity of the function; that of the function itself if it is not known.
+    /// Returns the line that defines an entity of the function, or that of the function if it is
+    /// unknown.
     pub fn line_of(&self, entity: AnyEntity) -> usize {
         self.map
             .location(entity)
             .map_or(self.line, |at| at.line_number + self.line_offset)
     }
 
-    /// The function with the lines of its file for source locations. The code that is compiled from it is the same.
+    /// Returns the function with lines of its file as source locations. Its compiled code is the
+    /// same.
     pub fn with_lines(&self) -> Function {
         let mut func = self.func.clone();
         let blocks: Vec<_> = func.layout.blocks().collect();
@@ -67,8 +71,8 @@ impl FunctionCase {
         func
     }
 
-    /// The function with the lines of its file for source locations, and each value labelled by its number, as debuggers want it. The code that is
-    /// compiled from it is the same.
+    /// Returns the function with lines of its file as source locations and each value labelled by
+    /// its number, for debuggers. Its compiled code is the same.
     pub fn with_debug_info(&self) -> Function {
         let mut func = self.with_lines();
         let blocks: Vec<_> = func.layout.blocks().collect();
@@ -92,7 +96,7 @@ impl FunctionCase {
         func
     }
 
-    /// One diagnostic for each error of the verifier, at the line of what it is about.
+    /// Returns one diagnostic for each verifier error, at the line of the entity in question.
     pub fn verifier_diagnostics(&self, source: &Source, errors: &VerifierErrors) -> Vec<Diagnostic> {
         let mut list = Vec::new();
         for error in &errors.0 {
@@ -114,20 +118,20 @@ impl FunctionCase {
 /// A parsed file.
 #[derive(Debug)]
 pub struct ClifFile {
-    /// Name and text.
+    /// The name and text.
     pub source: Source,
     /// The header lines.
     pub header: Header,
-    /// Comments before the first function.
+    /// The comments before the first function.
     pub preamble: Vec<Comment>,
-    /// The functions that parsed.
+    /// The functions without syntax errors.
     pub functions: Vec<FunctionCase>,
-    /// Everything that is wrong with header and functions, in file order. Empty for a good file.
+    /// The errors of header and functions, in file order.
     pub faults: Vec<Diagnostic>,
 }
 
 impl ClifFile {
-    /// Reads a file from its bytes.
+    /// Parses a file.
     pub fn parse(name: &str, bytes: &[u8]) -> ClifFile {
         let text = match std::str::from_utf8(bytes) {
             Ok(text) => text,
@@ -168,14 +172,14 @@ impl ClifFile {
         file
     }
 
-    /// The function with this name (`%name`).
+    /// Returns the function with this name (`%name`).
     pub fn function(&self, name: &str) -> Option<&FunctionCase> {
         self.functions.iter().find(|f| f.name == name)
     }
 
     fn parse_functions(&mut self, text: &str) {
         let conv = if self.header.has_test("run") {
-            // What the reader itself takes on hosts with the System V convention.
+            // The reader's default on hosts with the System V convention.
             CallConv::SystemV
         } else {
             CallConv::Fast
@@ -195,7 +199,7 @@ impl ClifFile {
                     }
                 }
                 if self.faults.len() == before {
-                    // Only the whole is wrong, not its parts.
+                    // The pieces parse separately, so the error concerns the whole file.
                     let fault = self.reader_fault(whole, 0, 0..text.len());
                     self.faults.push(fault);
                 }
@@ -249,7 +253,7 @@ impl ClifFile {
         }
     }
 
-    /// Two functions of one name cannot both be called.
+    /// Reports duplicate function names, because run lines call functions by name.
     fn check_names(&mut self) {
         let mut lines = HashMap::new();
         for case in &self.functions {
@@ -267,7 +271,7 @@ impl ClifFile {
     }
 }
 
-/// Parses; a panic of the reader is the inner error.
+/// Parses a text. A panic of the reader is the inner error.
 fn read(text: &str, conv: CallConv) -> Result<TestFile<'_>, Result<ParseError, Panic>> {
     let options = ParseOptions {
         default_calling_convention: conv,
@@ -280,8 +284,8 @@ fn read(text: &str, conv: CallConv) -> Result<TestFile<'_>, Result<ParseError, P
     }
 }
 
-/// Cuts a text before each line that starts with `function`. What stands before the first of them is a piece only if it
-/// holds more than comments.
+/// Splits a text before each line that starts with `function`. Text before the first such line is a
+/// piece only if it contains more than comments.
 fn pieces(text: &str) -> Vec<Range<usize>> {
     let mut starts = Vec::new();
     let mut at = 0;
@@ -298,14 +302,14 @@ fn pieces(text: &str) -> Vec<Range<usize>> {
     if let Some(code) = first_code {
         starts.insert(0, code);
     } else if let Some(first) = starts.first_mut() {
-        // Preamble comments go with the first function.
+        // Preamble comments belong to the first function.
         *first = 0;
     }
     let ends = starts.iter().skip(1).copied().chain([text.len()]);
     starts.iter().copied().zip(ends).map(|(a, b)| a..b).collect()
 }
 
-/// The word of `line` that `message` is about: a quoted one, or a name that stands in both.
+/// Returns the word of `line` that `message` is about: a quoted word, or a name in both.
 fn blamed(message: &str, line: &str) -> Option<Range<usize>> {
     let mut candidates: Vec<&str> = Vec::new();
     for quote in ['\'', '`', '"'] {
@@ -327,7 +331,7 @@ fn blamed(message: &str, line: &str) -> Option<Range<usize>> {
     })
 }
 
-/// Entities with numbers that would make the reader build millions of others.
+/// Reports entity numbers that would make the reader create millions of entities.
 fn large_entities(text: &str) -> Vec<Diagnostic> {
     const KINDS: [&str; 11] = [
         "v", "block", "ss", "dss", "dt", "gv", "sig", "fn", "jt", "const", "region",

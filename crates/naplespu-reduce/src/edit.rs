@@ -1,4 +1,4 @@
-//! Changes to functions that passes share.
+//! Changes to functions that several passes use.
 
 use cranelift_codegen::cursor::{Cursor, CursorPosition, FuncCursor};
 use cranelift_codegen::ir::immediates::{Ieee16, Ieee32, Ieee64};
@@ -6,14 +6,15 @@ use cranelift_codegen::ir::{
     Block, BlockCall, ConstantData, Function, Inst, InstBuilder, TrapCode, Type, Value, types,
 };
 
-/// The instructions of a function, in order.
+/// Returns the instructions of a function, in order.
 pub fn insts(func: &Function) -> Vec<Inst> {
     let blocks = func.layout.blocks();
     blocks.flat_map(|block| func.layout.block_insts(block)).collect()
 }
 
-/// A constant of the type, as an instruction at the cursor; `None` if CLIF has none. `bits` are the lowest of an integer or of the lanes of a
-/// vector, the pattern of a float, and the upper half of that of an `f128`.
+/// Emits a constant of the type at the cursor; returns `None` if CLIF has no such constant. `bits`
+/// are the low bits of an integer or of each lane, the bit pattern of a float, or the upper half of
+/// the pattern of an `f128`.
 pub fn constant(cursor: &mut FuncCursor<'_>, ty: Type, bits: u64) -> Option<Value> {
     Some(match ty {
         types::I128 => {
@@ -41,8 +42,8 @@ pub fn constant(cursor: &mut FuncCursor<'_>, ty: Type, bits: u64) -> Option<Valu
     })
 }
 
-/// Removes an instruction, with constants in place of its results, or a trap in place of the end of a block. False, and the function may not be used
-/// any more, if there is no constant of a type.
+/// Removes an instruction: constants replace its results, and a trap replaces a terminator. Returns
+/// `false` if a type has no constant; the function is invalid then.
 pub fn remove(func: &mut Function, inst: Inst) -> bool {
     if func.dfg.insts[inst].opcode().is_terminator() {
         let mut cursor = FuncCursor::new(func).at_inst(inst);
@@ -65,14 +66,14 @@ pub fn remove(func: &mut Function, inst: Inst) -> bool {
     true
 }
 
-/// The ways out of a block.
+/// Returns the successors of a terminator.
 pub fn ways_out(func: &Function, inst: Inst) -> Vec<BlockCall> {
     let data = &func.dfg.insts[inst];
     data.branch_destination(&func.dfg.jump_tables, &func.dfg.exception_tables)
         .to_vec()
 }
 
-/// Takes out the blocks that the entry does not reach.
+/// Removes blocks that are unreachable from the entry.
 pub fn remove_unreachable(func: &mut Function) {
     let Some(entry) = func.layout.entry_block() else { return };
     let mut reached = vec![entry];

@@ -1,14 +1,16 @@
-//! CLIF made small: functions, and files of them with run lines, that have less in them and still show what is wrong.
+//! Reduces CLIF functions, and files with run lines, that reproduce a failure.
 //!
 //! # Contract
 //!
-//! [`function()`] and [`file()`] take something of which a condition holds, and give something smaller of which it still holds, if they find any.
-//! Everything that they try is valid CLIF. What they try depends on nothing but their input and the answers, so that the same condition gives the same result.
-//! A condition is asked at most as often as the caller allows.
+//! [`function()`] and [`file()`] take an input that satisfies a condition, and return a smaller one
+//! that still satisfies it, if they find one. All candidates are valid CLIF. The candidates depend
+//! only on the input and the answers of the condition, so the reduction is deterministic. The
+//! caller limits the number of evaluations of the condition.
 //!
 //! # Structure
 //!
-//! `passes` has the ways to make a function smaller, one function each; `edit` what they share; this file goes through them until none helps.
+//! `passes` has the reductions, one function each. `edit` has their common parts. This file
+//! iterates the passes to a fixed point.
 
 #![deny(missing_docs)]
 
@@ -23,26 +25,26 @@ use cranelift_naplespu::verify_function;
 use naplespu_reader::ClifFile;
 use std::fmt;
 
-/// A function and the run lines after it.
+/// A function and its run lines.
 #[derive(Clone, Debug)]
 pub struct Piece {
     /// The function.
     pub func: Function,
-    /// Its run lines, each with its `;`.
+    /// The run lines, each with its `;`.
     pub lines: Vec<String>,
 }
 
-/// A file that is being made smaller. As text it is a CLIF file.
+/// A file during reduction. Its text is a CLIF file.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// What stands before the first function, other than comments: `test`, `set` and `target` lines.
+    /// The text before the first function, without comments: `test`, `set` and `target` lines.
     pub header: String,
     /// The functions.
     pub pieces: Vec<Piece>,
 }
 
 impl Candidate {
-    /// The content of a file, without comments other than run lines.
+    /// Returns the contents of a file, without comments other than run lines.
     pub fn of(file: &ClifFile) -> Self {
         let text = &file.source.text;
         let is_header = |line: &&str| {
@@ -71,7 +73,7 @@ impl Candidate {
                 lines: lines(&case.comments),
             })
             .collect();
-        // Run lines may stand ahead of all functions, and name theirs.
+        // Run lines may precede all functions and call them by name.
         if let Some(last) = pieces.last_mut() {
             last.lines.extend(lines(&file.preamble));
         }
@@ -95,11 +97,11 @@ impl fmt::Display for Candidate {
     }
 }
 
-/// How often a condition may still be asked.
+/// The remaining evaluations of the condition.
 struct Budget(usize);
 
 impl Budget {
-    /// Takes one; false if there is none left.
+    /// Takes one evaluation; returns `false` if none is left.
     fn take(&mut self) -> bool {
         let left = self.0 > 0;
         self.0 = self.0.saturating_sub(1);
@@ -107,7 +109,7 @@ impl Budget {
     }
 }
 
-/// Makes a function smaller for which `holds`, and asks at most `tries` times.
+/// Reduces a function that satisfies `holds`, with at most `tries` evaluations.
 pub fn function(func: Function, tries: usize, mut holds: impl FnMut(&Function) -> bool) -> Function {
     let mut budget = Budget(tries);
     let mut best = func;
@@ -115,7 +117,7 @@ pub fn function(func: Function, tries: usize, mut holds: impl FnMut(&Function) -
     best
 }
 
-/// One round of all passes over a function. Whether it became smaller.
+/// Runs all passes over a function once. Returns whether it became smaller.
 fn shrink(best: &mut Function, budget: &mut Budget, holds: &mut dyn FnMut(&Function) -> bool) -> bool {
     let flags = settings::Flags::new(settings::builder());
     let mut progress = false;
@@ -140,7 +142,8 @@ fn shrink(best: &mut Function, budget: &mut Budget, holds: &mut dyn FnMut(&Funct
     progress
 }
 
-/// Makes a file smaller for which `holds`, and asks at most `tries` times: run lines and functions go first, then what is in the functions.
+/// Reduces a file that satisfies `holds`, with at most `tries` evaluations. Removes run lines and
+/// functions first, then reduces the functions.
 pub fn file(candidate: Candidate, tries: usize, mut holds: impl FnMut(&Candidate) -> bool) -> Candidate {
     let mut budget = Budget(tries);
     let mut best = candidate;
@@ -165,7 +168,7 @@ pub fn file(candidate: Candidate, tries: usize, mut holds: impl FnMut(&Candidate
 fn without_lines(best: &mut Candidate, budget: &mut Budget, holds: &mut impl FnMut(&Candidate) -> bool) -> bool {
     let mut progress = false;
     for number in 0..best.pieces.len() {
-        // All, then the first half of what is left, and so on down to single ones.
+        // Removes all, then the first half of the rest, down to single lines.
         let mut chunk = best.pieces[number].lines.len();
         while chunk > 0 {
             let mut at = 0;

@@ -1,15 +1,15 @@
-//! Ways to make a function smaller. Each gives, for a number from 0 on, another function, until there is none; most are not valid or not
-//! smaller, and the caller looks.
+//! The reductions of a function. Each pass returns a candidate for an index from 0 on, or `None`
+//! after the last one. Most candidates are invalid or not smaller; the caller checks.
 
 use super::edit::{constant, insts, remove, remove_unreachable, ways_out};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::entity::{EntityRef, PrimaryMap};
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, Value, ValueDef};
 
-/// One way: the function without what has this number.
+/// A reduction: returns the function without the element with this index.
 pub type Pass = fn(&Function, usize) -> Option<Function>;
 
-/// All of them, what takes out most first.
+/// All passes; those that remove most come first.
 pub const ALL: &[Pass] = &[
     trap_for_end,
     one_way,
@@ -23,8 +23,9 @@ pub const ALL: &[Pass] = &[
     without_unused,
 ];
 
-/// What has to become less: blocks, then instructions that are no constants, ways between blocks, parameters, then constants, what hangs on,
-/// the size of constants, and what is declared.
+/// Returns the size of a function, for lexicographic comparison: blocks, non-constant instructions,
+/// edges, parameters, constants, extras (labels, locations, tags, stack limit), bits of constants,
+/// and declarations.
 pub fn size(func: &Function) -> [usize; 8] {
     let insts = insts(func);
     let constants = insts
@@ -64,7 +65,7 @@ fn is_constant(opcode: Opcode) -> bool {
     matches!(opcode, Iconst | F16const | F32const | F64const | F128const | Vconst)
 }
 
-/// Takes out an instruction that does not end a block; its results become constants if somebody uses them.
+/// Removes an instruction that is not a terminator; constants replace its used results.
 fn take_out(func: &mut Function, inst: Inst) {
     let is_used = func.dfg.inst_results(inst).iter().any(|&result| is_used(func, result));
     if is_used {
@@ -79,7 +80,7 @@ fn is_used(func: &Function, value: Value) -> bool {
     insts(func).iter().any(|&user| func.dfg.inst_values(user).any(is_it))
 }
 
-/// Without many instructions at once: a half of them, a quarter, an eighth, from the end.
+/// Removes many instructions at once: a half, a quarter, an eighth, from the end.
 fn without_insts(func: &Function, at: usize) -> Option<Function> {
     let insts = insts(func);
     let (mut level, mut place) = (1, at);
@@ -100,9 +101,9 @@ fn without_insts(func: &Function, at: usize) -> Option<Function> {
     Some(func)
 }
 
-/// Without the instruction of that number.
+/// Removes one instruction.
 fn without_inst(func: &Function, at: usize) -> Option<Function> {
-    // From the end: users go before what they use.
+    // From the end, so that users are removed before their operands.
     let inst = *insts(func).iter().rev().nth(at)?;
     let mut func = func.clone();
     if !func.dfg.insts[inst].opcode().is_terminator() {
@@ -111,7 +112,7 @@ fn without_inst(func: &Function, at: usize) -> Option<Function> {
     Some(func)
 }
 
-/// With the first operand of the same type in place of an instruction.
+/// Replaces an instruction by its first operand of the same type.
 fn result_for_operand(func: &Function, at: usize) -> Option<Function> {
     let inst = *insts(func).iter().rev().nth(at)?;
     let mut func = func.clone();
@@ -128,7 +129,7 @@ fn result_for_operand(func: &Function, at: usize) -> Option<Function> {
     Some(func)
 }
 
-/// With a trap at the end of the block of that number, and without the blocks that nobody reaches then.
+/// Replaces the terminator of a block by a trap and removes blocks that become unreachable.
 fn trap_for_end(func: &Function, at: usize) -> Option<Function> {
     let blocks: Vec<Block> = func.layout.blocks().collect();
     let last = func.layout.last_inst(*blocks.get(at)?)?;
@@ -140,7 +141,7 @@ fn trap_for_end(func: &Function, at: usize) -> Option<Function> {
     Some(func)
 }
 
-/// With a jump in place of the branch of that number, to one of its targets.
+/// Replaces a branch by a jump to one of its targets.
 fn one_way(func: &Function, at: usize) -> Option<Function> {
     let branches = insts(func).into_iter().filter(|&inst| {
         use Opcode::{BrTable, Brif};
@@ -159,7 +160,7 @@ fn one_way(func: &Function, at: usize) -> Option<Function> {
     Some(func)
 }
 
-/// Without the parameter of that number of blocks other than the entry: a constant is in its place.
+/// Replaces a parameter of a block other than the entry by a constant.
 fn without_param(func: &Function, at: usize) -> Option<Function> {
     let blocks: Vec<Block> = func.layout.blocks().skip(1).collect();
     let params = blocks.iter().flat_map(|&block| func.dfg.block_params(block));
@@ -199,7 +200,7 @@ fn without_param(func: &Function, at: usize) -> Option<Function> {
     Some(func)
 }
 
-/// With the block of that number at the end of the one block that jumps to it.
+/// Merges a block into its only predecessor, if that ends with a jump to it.
 fn merged(func: &Function, at: usize) -> Option<Function> {
     let blocks: Vec<Block> = func.layout.blocks().skip(1).collect();
     let &block = blocks.get(at)?;
@@ -235,7 +236,7 @@ fn merged(func: &Function, at: usize) -> Option<Function> {
     Some(func)
 }
 
-/// With a smaller number in the integer constant of that number: none, one, or half of it.
+/// Replaces an integer constant by 0, 1, or half of it.
 fn smaller_constant(func: &Function, at: usize) -> Option<Function> {
     let constants = insts(func)
         .into_iter()
@@ -249,7 +250,7 @@ fn smaller_constant(func: &Function, at: usize) -> Option<Function> {
     Some(func)
 }
 
-/// Without labels, source locations, tags or the stack limit.
+/// Removes labels, the stack limit, tags, or source locations.
 fn without_extras(func: &Function, at: usize) -> Option<Function> {
     let mut func = func.clone();
     match at {
@@ -262,7 +263,8 @@ fn without_extras(func: &Function, at: usize) -> Option<Function> {
     Some(func)
 }
 
-/// Without stack slots, functions, signatures or global values that nobody names, from the last one on: the numbers of others stay.
+/// Removes unused stack slots, functions, signatures or global values from the end, so that the
+/// other numbers do not change.
 fn without_unused(func: &Function, at: usize) -> Option<Function> {
     let mut func = func.clone();
     let mut texts: Vec<String> = insts(&func)
@@ -271,7 +273,7 @@ fn without_unused(func: &Function, at: usize) -> Option<Function> {
         .collect();
     texts.extend(func.dfg.ext_funcs.values().map(|callee| callee.signature.to_string()));
     texts.extend(func.stack_limit.map(|global| global.to_string()));
-    // What is based on others.
+    // Global values may be based on others.
     texts.extend(func.global_values.values().map(ToString::to_string));
     let is_named = |name: String| {
         let mut words = texts
@@ -292,7 +294,7 @@ fn without_unused(func: &Function, at: usize) -> Option<Function> {
     Some(func)
 }
 
-/// Takes out the last ones that are not used.
+/// Removes the unused entries at the end.
 fn truncate<K: EntityRef, V: Clone>(map: &mut PrimaryMap<K, V>, is_used: impl Fn(K) -> bool) {
     let unused = map.keys().rev().take_while(|&key| !is_used(key)).count();
     let kept: Vec<V> = map.values().take(map.len() - unused).cloned().collect();

@@ -1,4 +1,4 @@
-//! Functions and files become small, and what they showed they still show.
+//! Reduced functions and files are small and still satisfy the condition.
 
 use cranelift_codegen::ir::{Function, Opcode};
 use naplespu_reader::ClifFile;
@@ -57,7 +57,7 @@ fn insts(func: &Function) -> usize {
         .sum()
 }
 
-/// For every opcode of the function: one block, the instruction, its operands and an end.
+/// For every opcode of the function: one block, the instruction, its operands and a terminator.
 #[test]
 fn one_instruction_is_left() {
     for opcode in [
@@ -112,7 +112,7 @@ fn a_constant_becomes_small() {
     assert!(small.contains("iconst.i32 62"), "{small}");
 }
 
-/// No more questions than allowed, and the same ones each time.
+/// The condition is evaluated at most as often as allowed, and the reduction is deterministic.
 #[test]
 fn tries_are_counted() {
     for tries in [0, 1, 7, 30] {
@@ -128,7 +128,7 @@ fn tries_are_counted() {
     }
 }
 
-/// Functions and run lines that do not matter go; header lines stay.
+/// Irrelevant functions and run lines are removed; header lines stay.
 #[test]
 fn files() {
     let text = format!(

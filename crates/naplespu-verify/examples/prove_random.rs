@@ -1,4 +1,4 @@
-//! Measures the prover: how many of the functions of `generate` it decides.
+//! Measures how many functions of `generate` the prover decides.
 //!
 //! `cargo run --release -p naplespu-verify --example prove_random -- LEVEL FIRST COUNT [SECONDS]`
 

@@ -1,4 +1,4 @@
-//! The calling convention, and the places of what a function and its callees share.
+//! The calling convention: locations of arguments, results and callee-saved registers.
 
 use crate::clif::Lanes;
 use crate::memory::{Memory, Region};
@@ -8,24 +8,24 @@ use cranelift_naplespu::abi::sig::{Place, Places, SigInfo};
 use cranelift_naplespu::code::FrameLayout;
 use npu_mc::{Reg, SReg};
 
-/// The address at which the code stands. Code does not depend on it except through relocations.
+/// The assumed address of the code. Code depends on its address only through relocations.
 pub const BASE: u32 = 0x1000_0000;
 
-/// What a function knows about its surroundings.
+/// The stack layout and signature of a function.
 pub struct Layout {
     /// The stack pointer at entry.
     pub sp: Term,
     /// The function's own signature.
     pub sig: SigInfo,
-    /// Bytes of the frame.
+    /// The layout of the frame.
     pub frame: FrameLayout,
-    /// Size and alignment of the function's stack slots.
+    /// The size and alignment of the function's stack slots, in bytes.
     slots: Vec<(u32, u32)>,
-    /// The code's own symbols are relative to where it stands.
+    /// The function's name, whose symbol is at [`BASE`].
     function: String,
 }
 
-/// The unknown that a register holds at entry.
+/// Returns the unknown for the value of a register at entry.
 pub fn initial_register(pool: &mut Pool, reg: Reg, lane: u32) -> Term {
     match reg {
         Reg::S(reg) => pool.var(&reg.to_string(), WORD),
@@ -33,17 +33,17 @@ pub fn initial_register(pool: &mut Pool, reg: Reg, lane: u32) -> Term {
     }
 }
 
-/// The unknown upper bits of the stack pointer at entry.
+/// The name of the unknown upper bits of the stack pointer at entry.
 const STACK_POINTER: &str = "sp";
-/// How the names of unknown addresses of symbols begin.
+/// The prefix of the names of unknown symbol addresses.
 const ADDRESS: &str = "address_of_";
 
-/// Whether an unknown with this name says where something is.
+/// Returns whether the unknown with this name is part of an address.
 pub fn is_place(name: &str) -> bool {
     name == STACK_POINTER || name.starts_with(ADDRESS)
 }
 
-/// The stack pointer at entry, which is aligned.
+/// Returns the stack pointer at entry, which is aligned.
 fn stack_pointer(pool: &mut Pool) -> Term {
     let low = npu_mc::machine::STACK_ALIGN.trailing_zeros();
     let high = pool.var(STACK_POINTER, WORD - low);
@@ -51,13 +51,13 @@ fn stack_pointer(pool: &mut Pool) -> Term {
     pool.concat(&[high, zero])
 }
 
-/// The name of a symbol, with `%` as CLIF writes it.
+/// Returns the name of a symbol, with `%` as in CLIF.
 pub fn symbol_name(func: &Function, name: &ExternalName) -> String {
     name.display(Some(&func.params)).to_string()
 }
 
 impl Layout {
-    /// The layout of a function with this frame.
+    /// Returns the layout of a function with this frame.
     pub fn new(pool: &mut Pool, func: &Function, sig: SigInfo, frame: FrameLayout) -> Self {
         let slots: &StackSlots = &func.sized_stack_slots;
         Self {
@@ -73,12 +73,12 @@ impl Layout {
         }
     }
 
-    /// The address of a symbol.
+    /// Returns the address of a symbol.
     pub fn symbol(&self, pool: &mut Pool, func: &Function, name: &ExternalName) -> Term {
         self.symbol_named(pool, &symbol_name(func, name))
     }
 
-    /// The address of the symbol of this name.
+    /// Returns the address of the symbol with this name.
     pub fn symbol_named(&self, pool: &mut Pool, name: &str) -> Term {
         if name == self.function {
             return pool.int(WORD, u64::from(BASE));
@@ -86,11 +86,11 @@ impl Layout {
         pool.var(&format!("{ADDRESS}{name}"), WORD)
     }
 
-    /// The address of a stack slot.
+    /// Returns the address of a stack slot.
     pub fn slot(&self, pool: &mut Pool, number: u32) -> Option<Term> {
         let offset = *self.frame.stack_slots.get(number as usize)?;
         let (_, align) = *self.slots.get(number as usize)?;
-        // The frame has room to round up what needs more alignment than the stack pointer has.
+        // The frame has padding for slots with more alignment than the stack pointer.
         let more = align.max(npu_mc::machine::STACK_ALIGN) - npu_mc::machine::STACK_ALIGN;
         let below = offset.wrapping_sub(self.frame.size).wrapping_add(more);
         let below = pool.int(WORD, u64::from(below));
@@ -102,7 +102,7 @@ impl Layout {
         Some(pool.and(address, mask))
     }
 
-    /// What is in a place at entry: of a register, or of the stack arguments.
+    /// Returns the contents of a location at entry: a register, or a stack argument.
     fn at_entry(&self, pool: &mut Pool, place: Place, lane: u32) -> Term {
         match place {
             Place::Reg(reg) => initial_register(pool, reg, lane),
@@ -114,7 +114,7 @@ impl Layout {
         }
     }
 
-    /// The arguments of the function.
+    /// Returns the arguments of the function.
     pub fn arguments(&self, pool: &mut Pool, signature: &Signature) -> Vec<Vec<Term>> {
         let params = signature.params.iter().zip(&self.sig.args);
         params
@@ -126,7 +126,8 @@ impl Layout {
             .collect()
     }
 
-    /// What a call does to memory: it may write anything outside of the frame, and to the stack slots if it may know where they are.
+    /// Applies the effect of a call to memory. The call may write everywhere outside the frame, and
+    /// to the stack slots if their address escapes.
     pub fn after_call(&self, pool: &mut Pool, memory: &mut Memory, number: usize, frame_escapes: bool) {
         for region in [Region::Main, Region::Scratchpad] {
             memory.clobber(pool, region, number);
@@ -147,7 +148,7 @@ impl Layout {
         }
     }
 
-    /// The addresses of all bytes of stack slots.
+    /// Returns the addresses of all bytes of stack slots.
     pub fn slot_bytes(&self, pool: &mut Pool) -> Vec<Term> {
         let mut out = Vec::new();
         for slot in 0..self.slots.len() {
@@ -163,7 +164,8 @@ impl Layout {
     }
 }
 
-/// A value in places: its words, low one first, or its lanes. `read` gives a word, or a lane of a vector register, of a place.
+/// Returns the words of a value, low word first, or its lanes. `read` returns the word, or the lane
+/// of a vector register, in a location.
 pub fn pieces(
     pool: &mut Pool,
     ty: Type,
@@ -201,7 +203,8 @@ pub fn pieces(
     out
 }
 
-/// A value as the words in its places: what is defined of each. A narrow number without extension leaves upper bits open.
+/// Returns the words of a value in its locations, with only the defined bits. The upper bits of a
+/// narrow integer without extension are undefined.
 pub fn words_of(pool: &mut Pool, param: &AbiParam, lanes: &Lanes) -> Vec<Term> {
     let mut out = Vec::new();
     for &lane in lanes {
@@ -219,7 +222,7 @@ pub fn words_of(pool: &mut Pool, param: &AbiParam, lanes: &Lanes) -> Vec<Term> {
     out
 }
 
-/// The registers that a call may change, `tr` among them.
+/// Returns whether a call may change a register, including `tr`.
 pub fn is_clobbered(sig: &SigInfo, reg: Reg) -> bool {
     use cranelift_naplespu::abi::registers::clobbered;
     use regalloc2::{PReg, RegClass};

@@ -1,20 +1,21 @@
-//! Answers.
+//! The answers of the prover.
 
 use cranelift_codegen::ir::Function;
 use serde_json::{Value, json};
 use std::fmt;
 use std::time::Duration;
 
-/// Why there is no answer.
+/// The reason why a function is undecided.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reason {
-    /// Something has no meaning here; what.
+    /// A construct has no semantics here; the text names it.
     Unsupported(String),
-    /// The solver needs more time; for what.
+    /// The solver timed out; the text names the goal.
     Time(String),
-    /// A solver is needed and there is none; for what.
+    /// The solver cannot be run, but is needed; the text names the goal.
     NoSolver(String),
-    /// An example was found with which the simulator does what CLIF says: a value that nothing defines, or a fault of this prover.
+    /// The simulator does not confirm a counterexample: it involves an undefined value, or the
+    /// prover has a bug.
     Unconfirmed(String),
 }
 
@@ -25,75 +26,75 @@ impl fmt::Display for Reason {
             Self::Time(what) => write!(f, "not decided in time: {what}"),
             Self::NoSolver(what) => write!(
                 f,
-                "the solver cannot be run, and simplification alone does not show: {what}"
+                "the solver cannot be run, and simplification alone does not prove: {what}"
             ),
-            Self::Unconfirmed(what) => write!(f, "an example that the simulator does not confirm: {what}"),
+            Self::Unconfirmed(what) => write!(f, "the simulator does not confirm a counterexample: {what}"),
         }
     }
 }
 
-/// An input with which code does something else than CLIF says, on the simulator.
+/// An input for which the code on the simulator deviates from the CLIF.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Example {
-    /// The arguments as CLIF writes them.
+    /// The arguments in CLIF syntax.
     pub arguments: Vec<String>,
-    /// What CLIF says, in words.
+    /// The behavior of the CLIF, in words.
     pub expected: String,
-    /// What the simulator does, in words.
+    /// The behavior of the simulator, in words.
     pub found: String,
-    /// A line for the file that fails, if the input can be said in one.
+    /// A run line that fails, if one can express the input.
     pub run_line: Option<String>,
-    /// Bytes of memory before the call: address and contents.
+    /// Memory before the call: addresses and contents.
     pub memory: Vec<(u32, Vec<u8>)>,
 }
 
 /// The answer about a function.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// The code does what CLIF says for all inputs.
+    /// The code behaves like the CLIF for all inputs.
     Proved,
-    /// It does not.
+    /// The code deviates from the CLIF.
     Refuted {
-        /// What is wrong first.
+        /// The first goal that fails.
         what: String,
-        /// For which input.
+        /// An input for which it fails.
         example: Example,
     },
-    /// Neither was shown.
+    /// Neither was proved.
     Undecided(Reason),
 }
 
-/// What is known of a function.
+/// The answer about a function, with statistics.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The function, with `%`.
+    /// The name of the function, with `%`.
     pub name: String,
     /// The answer.
     pub verdict: Verdict,
-    /// Routines of the runtime that are trusted to do what they are for.
+    /// Routines of the runtime that are assumed to be correct.
     pub assumes: Vec<String>,
-    /// If loops were cut: the number of iterations up to which the answer holds.
+    /// The number of iterations up to which the answer holds, if loops were cut.
     pub bound: Option<u32>,
-    /// Time taken.
+    /// The total time.
     pub time: Duration,
-    /// Questions to the solver.
+    /// The number of solver queries.
     pub queries: usize,
-    /// Time that they took.
+    /// The time of the solver queries.
     pub solving: Duration,
-    /// What had to be shown.
+    /// The number of goals.
     pub goals: usize,
-    /// How much of that simplification left open.
+    /// The number of goals that simplification did not prove.
     pub open: usize,
-    /// Terms made.
+    /// The number of terms.
     pub terms: usize,
 }
 
 impl Answer {
-    /// Nothing is known.
+    /// Creates an undecided answer.
     pub fn new(func: &Function) -> Self {
         Self {
             name: func.name.to_string(),
-            verdict: Verdict::Undecided(Reason::Unsupported("nothing was done".to_owned())),
+            verdict: Verdict::Undecided(Reason::Unsupported("not processed".to_owned())),
             assumes: Vec::new(),
             bound: None,
             time: Duration::ZERO,
@@ -107,7 +108,7 @@ impl Answer {
 }
 
 impl Answer {
-    /// The answer as one word.
+    /// Returns the answer as one word.
     pub fn word(&self) -> &'static str {
         match self.verdict {
             Verdict::Proved => "proved",
@@ -116,7 +117,7 @@ impl Answer {
         }
     }
 
-    /// The answer as JSON.
+    /// Returns the answer as JSON.
     pub fn to_json(&self) -> Value {
         let mut out = json!({
             "function": self.name,
@@ -150,7 +151,7 @@ impl Answer {
         out
     }
 
-    /// The answer that a function is proved, from JSON.
+    /// Parses the answer of a proved function from JSON. Returns `None` for other answers.
     pub fn proved_from_json(func: &Function, value: &Value) -> Option<Self> {
         if value.get("answer")?.as_str()? != "proved" {
             return None;
@@ -179,7 +180,7 @@ impl Answer {
 }
 
 impl fmt::Display for Answer {
-    /// One line, and more for what was refuted.
+    /// Prints one line, and more for refuted functions.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.name, self.word())?;
         if let Some(bound) = self.bound {

@@ -1,4 +1,4 @@
-//! Answers kept in a folder, by the content of what they are about.
+//! A cache of answers in a directory, by content hash.
 
 use crate::answer::{Answer, Verdict};
 use crate::prove::Options;
@@ -10,18 +10,18 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A folder with answers.
+/// A directory of answers.
 #[derive(Clone, Debug)]
 pub struct AnswerCache {
     folder: PathBuf,
 }
 
 impl AnswerCache {
-    /// A cache in a folder, which is made if it does not exist.
+    /// Opens the cache in a directory, which is created if it does not exist.
     ///
     /// # Errors
     ///
-    /// The folder cannot be made.
+    /// The directory cannot be created.
     pub fn open(folder: &Path) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         Ok(Self {
@@ -29,8 +29,8 @@ impl AnswerCache {
         })
     }
 
-    /// The name of the answer about a function and its code: a hash of the prover, the settings, the function, and everything of the
-    /// code that the answer depends on.
+    /// Returns the file name of an answer: a hash of the prover, the settings, the function, and
+    /// all parts of the code that the answer depends on.
     fn name(func: &Function, code: &CompiledCode, isa: &Isa, options: &Options) -> String {
         let mut hash = Sha256::new();
         let parts = [
@@ -48,18 +48,19 @@ impl AnswerCache {
         hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The answer, if it is there.
+    /// Returns the answer, if it is cached.
     pub fn get(&self, func: &Function, code: &CompiledCode, isa: &Isa, options: &Options) -> Option<Answer> {
         let text = fs::read(self.folder.join(Self::name(func, code, isa, options))).ok()?;
         let value: Value = serde_json::from_slice(&text).ok()?;
         Answer::proved_from_json(func, &value)
     }
 
-    /// Keeps an answer if it is "proved". Other answers are computed again: the user is changing that code.
+    /// Stores an answer if it is "proved". Other answers are computed again, because the user is
+    /// changing the code.
     ///
     /// # Errors
     ///
-    /// It cannot be written.
+    /// The file cannot be written.
     pub fn put(
         &self,
         func: &Function,

@@ -1,7 +1,7 @@
-//! Counterexamples on the simulator.
+//! Runs counterexamples on the simulator.
 //!
-//! The solver's word is not taken for a fault of the compiler: the compiled code runs on the simulator with the input, and an
-//! example counts only if something else comes out than CLIF says.
+//! The solver alone does not refute a function: the compiled code runs on the simulator with the
+//! input, and a counterexample counts only if the result deviates from the CLIF.
 
 use crate::abi::{self, Layout};
 use crate::answer::Example;
@@ -17,22 +17,22 @@ use naplespu_jit::{Program, RunError, function_name};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Where pointers of examples lead: among the data of the simulated device.
+/// The address of memory for pointers of counterexamples, in the data of the simulated device.
 pub const MEMORY: u32 = 0x6000_0000;
-/// Data of the device.
+/// The data of the device.
 const DATA: std::ops::Range<u32> = 0x4000_0000..0xd000_0000;
-/// Instructions that an example may take.
+/// The limit of instructions of a counterexample.
 const STEPS: u64 = 10_000_000;
 
-/// What became of an example.
+/// The result of running a counterexample.
 pub enum Confirmation {
-    /// The simulator does something else than CLIF says.
+    /// The simulator deviates from the CLIF.
     Confirmed(Example),
-    /// It does not, or the example cannot be run; why.
+    /// The simulator agrees with the CLIF, or cannot run the input; the text is the reason.
     Not(String),
 }
 
-/// A value of a CLIF type with these bits.
+/// Returns a value of a CLIF type with these bits.
 fn data_value(ty: Type, bits: Bits) -> Option<DataValue> {
     Some(match ty {
         types::I8 => DataValue::I8(bits.low() as i8),
@@ -63,7 +63,7 @@ pub fn confirm(
         let bits = values.value(pool, whole);
         match data_value(param.value_type, bits) {
             Some(value) => arguments.push(value),
-            None => return Confirmation::Not(format!("no value of type {} is made", param.value_type)),
+            None => return Confirmation::Not(format!("values of type {} cannot be created", param.value_type)),
         }
     }
     let trap = expected
@@ -78,12 +78,12 @@ pub fn confirm(
             let bits = values.value(pool, whole);
             match data_value(param.value_type, bits) {
                 Some(value) => results.push(value),
-                None => return Confirmation::Not(format!("no value of type {} is compared", param.value_type)),
+                None => return Confirmation::Not(format!("values of type {} cannot be compared", param.value_type)),
             }
         }
     }
     if depends_on_places(pool, expected, values) {
-        return Confirmation::Not("what CLIF says depends on where the stack or a symbol is".to_owned());
+        return Confirmation::Not("the CLIF result depends on the address of the stack or a symbol".to_owned());
     }
     let memory = initial_memory(pool, expected, values);
     let found = run(func, code, isa, &arguments, &memory, |program| {
@@ -94,7 +94,7 @@ pub fn confirm(
             let have = (word >> (8 * (address & 3))) as u8;
             if have != value && DATA.contains(&address) {
                 return Err(format!(
-                    "the byte at {address:#x} is {have:#04x} in place of {value:#04x}"
+                    "the byte at {address:#x} is {have:#04x} instead of {value:#04x}"
                 ));
             }
         }
@@ -117,7 +117,7 @@ pub fn confirm(
         (Run::Impossible(why), _) => return Confirmation::Not(why),
         (Run::Trap(code), Some(want)) if code == Some(want) => return Confirmation::Not("both trap".to_owned()),
         (Run::Results(have), None) if same(&have, &results) => {
-            return Confirmation::Not("the simulator gives what CLIF says".to_owned());
+            return Confirmation::Not("the simulator agrees with CLIF".to_owned());
         }
         (Run::Results(have), _) => show(&have),
         (Run::Trap(code), _) => format!("trap {}", code.map_or_else(|| "without a code".to_owned(), trap_name)),
@@ -139,7 +139,7 @@ pub fn confirm(
     })
 }
 
-/// Whether results have the same bits.
+/// Returns whether results have the same bits.
 fn same(a: &[DataValue], b: &[DataValue]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.bitwise_eq(b))
 }
@@ -151,7 +151,8 @@ fn trap_name(code: u8) -> String {
     }
 }
 
-/// Whether results or traps change with the stack pointer or with addresses of symbols, which are others on the simulator.
+/// Returns whether results or traps depend on the stack pointer or on symbol addresses, which
+/// differ on the simulator.
 fn depends_on_places(pool: &Pool, expected: &Expected, values: &Evaluator) -> bool {
     let mut roots: Vec<Term> = expected.results.iter().flatten().copied().collect();
     roots.extend(expected.traps.iter().map(|trap| trap.1));
@@ -160,7 +161,7 @@ fn depends_on_places(pool: &Pool, expected: &Expected, values: &Evaluator) -> bo
         if let Op::Var(symbol) = pool.node(term).op
             && abi::is_place(&pool.symbol(symbol).name)
         {
-            // Any other place that is as much aligned as stacks are.
+            // Another address with the alignment of stacks.
             moved.set(
                 pool,
                 term,
@@ -174,7 +175,7 @@ fn depends_on_places(pool: &Pool, expected: &Expected, values: &Evaluator) -> bo
         .any(|root| values.value(pool, root) != moved.value(pool, root))
 }
 
-/// The bytes of main memory that the function reads.
+/// Returns the bytes of main memory that the function reads.
 fn initial_memory(pool: &mut Pool, expected: &Expected, values: &mut Evaluator) -> Vec<(u32, Vec<u8>)> {
     let mut roots: Vec<Term> = expected.results.iter().flatten().copied().collect();
     roots.extend(expected.traps.iter().map(|trap| trap.1));
@@ -199,11 +200,11 @@ fn initial_memory(pool: &mut Pool, expected: &Expected, values: &mut Evaluator) 
     out
 }
 
-/// What the simulator does.
+/// The result of a run on the simulator.
 enum Run {
     Results(Vec<DataValue>),
     Trap(Option<u8>),
-    /// Something that no program may do.
+    /// An error that no program may cause.
     Fault(String),
     /// The input cannot be run.
     Impossible(String),

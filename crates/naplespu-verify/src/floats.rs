@@ -1,9 +1,10 @@
-//! Operations on floats, of which only the names are known: the routine of the runtime that carries one out stands for it.
+//! Float operations as uninterpreted functions, named like the runtime's routines that implement
+//! them.
 
 use crate::term::{Pool, Term};
 use cranelift_codegen::ir::{Opcode, Type, types};
 
-/// The name of the function that an operation of floats is, as the runtime calls it.
+/// Returns the function name of a float operation, as in the runtime.
 fn name(op: Opcode, from: Type, to: Type) -> Option<String> {
     let of = |ty: Type| {
         Some(match ty {
@@ -32,14 +33,14 @@ fn name(op: Opcode, from: Type, to: Type) -> Option<String> {
         Opcode::FcvtFromUint if from.bits() >= 32 => return Some(format!("{}_from_u{}", of(to)?, from.bits())),
         _ => return None,
     };
-    // Floats of 16 bits are computed as those of 32.
+    // 16-bit floats are computed as 32-bit floats.
     match to {
         types::F32 | types::F64 | types::F128 => Some(format!("{}_{operation}", of(to)?)),
         _ => None,
     }
 }
 
-/// The result of a CLIF operation on floats. `None` if it has no name here.
+/// Returns the result of a float operation of CLIF, or `None` if it has no function.
 pub fn clif(pool: &mut Pool, op: Opcode, from: Type, to: Type, operands: &[Term]) -> Option<Term> {
     let name = name(op, from, to)?;
     Some(pool.app(&name, to.bits(), operands))

@@ -1,8 +1,8 @@
-//! Random functions without loops, of integers of 8 to 64 bits: what the prover is measured on.
+//! Generates random functions without loops, on integers of 8 to 64 bits, to measure the prover.
 
 use std::fmt::Write as _;
 
-/// Numbers from a seed.
+/// A random number generator.
 struct Random(u64);
 
 impl Random {
@@ -23,7 +23,7 @@ impl Random {
         list[self.below(list.len())]
     }
 
-    /// A constant of a type: often small, a power of two or near a limit.
+    /// Returns a constant of a type: often small, a power of two, or near a limit.
     fn constant(&mut self, bits: u32) -> i64 {
         let value = match self.below(7) {
             0 => self.below(17) as i64 - 8,
@@ -39,12 +39,12 @@ impl Random {
 }
 
 const WIDTHS: [u32; 4] = [8, 16, 32, 64];
-/// Bytes of the stack slot.
+/// The size of the stack slot in bytes.
 const SLOT: usize = 32;
-/// Bytes behind a pointer that are used.
+/// The number of bytes used behind a pointer.
 const AREA: usize = 48;
 
-/// A value: number and bits of the type.
+/// A value: its number and the bits of its type.
 type Value = (usize, u32);
 
 struct Generator {
@@ -57,7 +57,7 @@ struct Generator {
     depth: usize,
 }
 
-/// A function from a seed, as text. It is called `%f` with the seed behind.
+/// Returns the CLIF text of a function from a seed. Its name is `%f` with the seed appended.
 pub fn generate(seed: u64) -> String {
     let mut random = Random(seed);
     random.next();
@@ -82,7 +82,7 @@ impl Generator {
     }
 
     fn line(&mut self, text: &str) {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(self.text, "    {text}");
     }
 
@@ -92,7 +92,7 @@ impl Generator {
         value
     }
 
-    /// A value of a type: one that exists, most often a late one, or a constant.
+    /// Returns a value of a type: an existing one, preferably recent, or a constant.
     fn value(&mut self, bits: u32) -> usize {
         let fitting: Vec<usize> = self
             .values
@@ -112,7 +112,7 @@ impl Generator {
         fitting[from + self.random.below(fitting.len() - from)]
     }
 
-    /// The last value of a type.
+    /// Returns the last value of a type.
     fn last(&mut self, bits: u32) -> usize {
         let last = self
             .values
@@ -138,7 +138,7 @@ impl Generator {
             })
             .collect();
         if has_pointer {
-            // The pointer is no number to compute with.
+            // The pointer is not an operand of arithmetic.
             self.pointer = self.values.pop().map(|value| value.0);
         }
         let returns: Vec<u32> = (0..1 + self.random.below(3)).map(|_| self.random.of(&WIDTHS)).collect();
@@ -160,7 +160,7 @@ impl Generator {
         )
     }
 
-    /// Makes most values count: the first result of each type is all values of that type put together.
+    /// Gives most values a use: the first result of each type combines all values of that type.
     fn gather(&mut self) {
         for bits in WIDTHS {
             let all: Vec<usize> = self
@@ -314,7 +314,7 @@ impl Generator {
         self.line(&format!("{operation} v{condition}, user{code}"));
     }
 
-    /// A load or store, of the stack slot or behind the pointer.
+    /// Emits a load or store, to the stack slot or behind the pointer.
     fn memory(&mut self) {
         let bits = self.random.of(&WIDTHS);
         let bytes = bits as usize / 8;
@@ -322,9 +322,9 @@ impl Generator {
             Some(pointer) => (pointer, AREA),
             None => {
                 let base = self.define(32, "stack_addr.i32 ss0");
-                // An address in the frame is no number to compute with.
+                // An address in the frame is not an operand of arithmetic.
                 self.values.pop();
-                // What is read has been written.
+                // Reads only initialized memory.
                 let zero = self.value(64);
                 for at in (0..SLOT).step_by(8) {
                     if self.depth == 0 && self.random.chance(50) || at == 0 {
@@ -351,7 +351,7 @@ impl Generator {
         }
     }
 
-    /// Two ways that meet, with a value from each.
+    /// Emits a branch with two arms that join, with a block argument from each.
     fn branch(&mut self) {
         let condition = if self.random.chance(70) {
             self.compare()
@@ -365,7 +365,7 @@ impl Generator {
         self.ways(first, 2, bits);
     }
 
-    /// A branch by a table.
+    /// Emits a branch by a table.
     fn table(&mut self) {
         let index = self.value(32);
         let bits = self.random.of(&WIDTHS);

@@ -1,4 +1,4 @@
-//! What has to be shown of a function and its code: results, memory, traps, and what callers count on.
+//! The goals of a proof: results, memory, traps, and the guarantees of the calling convention.
 
 use crate::abi::{Layout, initial_register, pieces, words_of};
 use crate::clif::{self, ExitKind, Lanes};
@@ -13,42 +13,42 @@ use npu_mc::machine::LANES;
 use npu_mc::{Reg, SReg, VReg};
 use std::collections::BTreeSet;
 
-/// Something to be shown: that a claim holds whenever an assumption does.
+/// A goal: the claim has to hold whenever the assumption holds.
 #[derive(Clone, Debug)]
 pub struct Goal {
-    /// What it is, for people.
+    /// A description for messages.
     pub what: String,
-    /// When it has to hold.
+    /// The condition under which the claim has to hold.
     pub assumption: Term,
-    /// What has to hold.
+    /// The claim.
     pub claim: Term,
 }
 
-/// All goals, and what they may assume in common.
+/// All goals and their common assumptions.
 pub struct Goals {
-    /// What holds of the function by its own promises.
+    /// Assumptions that the CLIF guarantees.
     pub assumptions: Vec<Term>,
-    /// What has to be shown.
+    /// The goals.
     pub list: Vec<Goal>,
-    /// What the function does, for trials.
+    /// The behavior of the CLIF, for trials.
     pub expected: Expected,
 }
 
-/// What the function does by its CLIF.
+/// The behavior of a function by its CLIF.
 #[derive(Default)]
 pub struct Expected {
-    /// Trap codes, and when they are raised.
+    /// Trap codes and their conditions.
     pub traps: Vec<(u8, Term)>,
-    /// The results, if it returns.
+    /// The results, if the function returns.
     pub results: Vec<Lanes>,
-    /// Places in main memory that CLIF or code write, and what CLIF leaves there.
+    /// Addresses in main memory that CLIF or code write, with their final contents by the CLIF.
     pub written: Vec<(Term, Term)>,
 }
 
-/// The unknown that stands for all addresses at which memory is compared.
+/// The name of the unknown that stands for every address at which memory is compared.
 pub const ANY_ADDRESS: &str = "any_address";
 
-/// Whether a region holds the same in both memories, at an address that stands for all.
+/// Returns the condition that a region is equal in both memories, at an arbitrary address.
 pub fn same_memory(pool: &mut Pool, a: &Memory, b: &Memory, region: Region) -> Term {
     if a.same(b, region) {
         return pool.bool(true);
@@ -58,7 +58,7 @@ pub fn same_memory(pool: &mut Pool, a: &Memory, b: &Memory, region: Region) -> T
     pool.eq(x, y)
 }
 
-/// The condition under which a way ends, for all exits of a kind.
+/// Returns the condition that one of the exits of a kind is taken.
 fn ends<S>(pool: &mut Pool, exits: &[(ExitKind, S)], kind: ExitKind, path: impl Fn(&S, &mut Pool) -> Term) -> Term {
     let mut all = Vec::new();
     for (of, state) in exits {
@@ -69,11 +69,11 @@ fn ends<S>(pool: &mut Pool, exits: &[(ExitKind, S)], kind: ExitKind, path: impl 
     any(pool, &all)
 }
 
-/// The goals for a function and its code.
+/// Returns the goals of a function and its code.
 ///
 /// # Errors
 ///
-/// A signature whose results cannot be compared.
+/// The results of the signature cannot be compared.
 pub fn goals(
     pool: &mut Pool,
     func: &Function,
@@ -88,7 +88,7 @@ pub fn goals(
     let mut assumptions = clif.assumptions;
     let mut expected = Expected::default();
 
-    // The caller aligns the area for results to what is in it.
+    // The caller aligns the area for results to its contents.
     if let Some(area) = result_area(pool, layout) {
         let in_memory = layout.sig.rets.iter().zip(&func.signature.returns);
         let sizes = in_memory.filter_map(|(places, param)| match places.first()? {
@@ -102,11 +102,11 @@ pub fn goals(
         assumptions.push(pool.eq(rest, zero));
     }
 
-    // Ways that are too long are left out.
+    // Paths with too many iterations are excluded.
     let cut = ends(pool, &clif.exits, ExitKind::Cut, clif_path);
     assumptions.push(pool.not(cut));
 
-    // Both end in the same way.
+    // Both have the same kinds of exits under the same conditions.
     let kinds: BTreeSet<Option<u8>> = clif
         .exits
         .iter()
@@ -139,13 +139,13 @@ pub fn goals(
         });
     }
 
-    // What callers count on, at every return.
+    // Callee-saved state at every return.
     for (_, state) in machine.exits.iter().filter(|exit| exit.0 == ExitKind::Return) {
         let path = state.path.condition(pool);
         preserved(pool, layout, state, path, &mut list);
     }
 
-    // Results and memory where they meet.
+    // Results and memory at the joined returns.
     let returned = ends(pool, &clif.exits, ExitKind::Return, clif_path);
     let mut wanted = clif.exits.into_iter().filter(|exit| exit.0 == ExitKind::Return);
     let mut given = machine.exits.into_iter().filter(|exit| exit.0 == ExitKind::Return);
@@ -170,12 +170,12 @@ pub fn goals(
         });
     }
 
-    // Every call of CLIF takes place, once.
+    // Every call of the CLIF happens exactly once.
     for (number, (call, paths)) in clif.calls.iter().zip(&machine.calls).enumerate() {
         let path = call.path.condition(pool);
         let done = any(pool, paths);
         list.push(Goal {
-            what: format!("call {number} takes place"),
+            what: format!("call {number} happens"),
             assumption: path,
             claim: done,
         });
@@ -184,7 +184,7 @@ pub fn goals(
                 let both = pool.and(first, second);
                 let claim = pool.not(both);
                 list.push(Goal {
-                    what: format!("call {number} takes place once"),
+                    what: format!("call {number} happens once"),
                     assumption: always,
                     claim,
                 });
@@ -198,7 +198,7 @@ pub fn goals(
     })
 }
 
-/// Registers that a callee has to preserve.
+/// Adds goals that callee-saved registers are preserved.
 fn preserved(pool: &mut Pool, layout: &Layout, state: &machine::State, path: Term, list: &mut Vec<Goal>) {
     let mut goal = |pool: &mut Pool, what: String, value: Term, expected: Term| {
         let claim = pool.eq(value, expected);
@@ -215,7 +215,7 @@ fn preserved(pool: &mut Pool, layout: &Layout, state: &machine::State, path: Ter
                 !crate::abi::is_clobbered(&layout.sig, Reg::S(reg)) && reg != SReg::PC
             }
         };
-        // The return address is where control went.
+        // `ra` is checked as the target of the return.
         if !kept || reg == SReg::RM || reg == SReg::RA || reg == SReg::SP {
             continue;
         }
@@ -249,7 +249,7 @@ fn preserved(pool: &mut Pool, layout: &Layout, state: &machine::State, path: Ter
     let ones = pool.int(LANES, (1 << LANES) - 1);
     goal(pool, "rm is all ones".to_owned(), state.mask(), ones);
 
-    // The caller's part of the stack, without the arguments.
+    // The caller's part of the stack, except the arguments.
     let distance = pool.var("any_distance", WORD);
     let above = pool.add(layout.sp, distance);
     let touched = state
@@ -277,7 +277,7 @@ fn preserved(pool: &mut Pool, layout: &Layout, state: &machine::State, path: Ter
     }
 }
 
-/// The address of the area for results that are in no register.
+/// Returns the address of the area for results in memory.
 fn result_area(pool: &mut Pool, layout: &Layout) -> Option<Term> {
     Some(match layout.sig.ret_area? {
         Place::Reg(reg) => initial_register(pool, reg, 0),
@@ -289,7 +289,7 @@ fn result_area(pool: &mut Pool, layout: &Layout) -> Option<Term> {
     })
 }
 
-/// Results, and memory.
+/// Adds goals for results and memory.
 fn results(
     pool: &mut Pool,
     func: &Function,
@@ -323,11 +323,11 @@ fn results(
                     });
                 }
                 Some(&Place::Memory(offset)) => {
-                    let area = area.ok_or("a result is in memory that nobody gives")?;
+                    let area = area.ok_or("a result is in memory, but the caller passes no area")?;
                     let offset = pool.int(WORD, u64::from(offset + 4 * lane));
                     let address = pool.add(area, offset);
                     clif.memory.store(pool, Region::Main, address, word);
-                    // The bytes above a narrow result mean nothing.
+                    // The bytes above a narrow result are undefined.
                     for at in pool.width(word) / 8..WORD / 8 {
                         let at = pool.int(WORD, u64::from(at));
                         let address = pool.add(address, at);
@@ -335,7 +335,7 @@ fn results(
                         clif.memory.store(pool, Region::Main, address, byte);
                     }
                 }
-                None => return Err("a result has no place".to_owned()),
+                None => return Err("a result has no location".to_owned()),
             }
         }
     }

@@ -1,4 +1,5 @@
-//! A CLIF function on numbers, by its meaning here: for the comparison with Cranelift's interpreter.
+//! Evaluates a CLIF function on numbers with this crate's semantics, for comparison with
+//! Cranelift's interpreter.
 
 use crate::abi::{Layout, initial_register};
 use crate::clif::{Clif, ExitKind, Limits};
@@ -8,7 +9,7 @@ use cranelift_codegen::ir::Function;
 use cranelift_naplespu::abi::sig::{Place, SigInfo};
 use cranelift_naplespu::code::FrameLayout;
 
-/// What a function comes to.
+/// The result of a function.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Meaning {
     /// It returns these numbers.
@@ -17,11 +18,11 @@ pub enum Meaning {
     Trap(u8),
 }
 
-/// Executes a function of numbers that travel in registers.
+/// Evaluates a function whose arguments are in registers.
 ///
 /// # Errors
 ///
-/// What has no meaning here, in words.
+/// The construct without semantics, in words.
 pub fn meaning(func: &Function, args: &[u128]) -> Result<Meaning, String> {
     let mut pool = Pool::new();
     let sig = SigInfo::new(&func.signature, "a function").map_err(|error| error.to_string())?;

@@ -1,26 +1,29 @@
-//! Proves that compiled code does what its CLIF says.
+//! Proves that compiled code behaves like its CLIF.
 //!
 //! # Contract
 //!
-//! [`prove::prove`] compiles a function, decodes the bytes again, executes both on terms of bit vectors, and shows for all
-//! inputs that results, memory, traps and what callers count on are the same. The answer ([`answer::Answer`]) is that it is proved, that it is refuted, with an
-//! input for which the simulator does something else, or why neither was shown. Nothing panics on any function.
+//! [`prove::prove`] compiles a function, decodes the bytes, and executes code and CLIF symbolically
+//! on bit-vector terms. For all inputs, it proves that results, memory, traps and the guarantees of
+//! the calling convention agree. The answer ([`answer::Answer`]) is one of three: proved; refuted,
+//! with an input for which the simulator deviates; or undecided, with a reason. No function causes
+//! a panic.
 //!
-//! Nothing of this crate is part of the compiler. `docs/prove.md` has what a proof covers and assumes.
+//! This crate is not part of the compiler. `docs/prove.md` states the coverage and the assumptions
+//! of a proof.
 //!
 //! # Structure
 //!
-//! | module | |
+//! | module | contents |
 //! |---|---|
-//! | [`term`] | terms in a normal form, their values, their text for a solver |
-//! | [`clif`] | the meaning of CLIF |
-//! | [`machine`] | the meaning of code; that of an instruction is `npu_mc::semantics` |
-//! | [`memory`], [`path`] | what both are made of |
-//! | `abi`, `goals` | the calling convention, and what has to be shown |
-//! | `sweep`, [`solver`] | equal terms from the operands up, and the solver |
-//! | `confirm` | examples on the simulator |
-//! | [`prove`], [`answer`], [`cache`] | one function |
-//! | [`generate`] | random functions to measure the prover on |
+//! | [`term`] | terms in normal form, their evaluation, their text for a solver |
+//! | [`clif`] | the semantics of CLIF |
+//! | [`machine`] | the semantics of code; `npu_mc::semantics` has that of an instruction |
+//! | [`memory`], [`path`] | parts of both states |
+//! | `abi`, `goals` | the calling convention and the goals of a proof |
+//! | `sweep`, [`solver`] | the search for equal terms, and the solver |
+//! | `confirm` | counterexamples on the simulator |
+//! | [`prove`], [`answer`], [`cache`] | the proof of one function |
+//! | [`generate`] | random functions to measure the prover |
 
 #![deny(missing_docs)]
 

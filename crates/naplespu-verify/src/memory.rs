@@ -1,8 +1,8 @@
-//! Memory as the bytes that were written to it, over contents of which nothing is known.
+//! Memory as a list of written bytes over unknown initial contents.
 //!
-//! There are three regions that do not overlap: main memory, the frame of the function with its caller's above it (addresses that are
-//! sums with the stack pointer at entry), and the scratchpad. The proof assumes that pointers from elsewhere do not lead
-//! into the frame.
+//! The three regions do not overlap: main memory, the frame of the function with its caller's stack
+//! above it (addresses that are sums with the stack pointer at entry), and the scratchpad. The
+//! proof assumes that pointers from outside do not point into the frame.
 
 use crate::term::{Pool, Term, WORD};
 
@@ -11,7 +11,7 @@ use crate::term::{Pool, Term, WORD};
 pub enum Region {
     /// Main memory without the frame.
     Main,
-    /// The stack from the frame of the function on.
+    /// The stack from the frame of the function upwards.
     Frame,
     /// The scratchpad.
     Scratchpad,
@@ -19,7 +19,7 @@ pub enum Region {
 
 const REGIONS: usize = 3;
 
-/// One change of a region.
+/// A change of a region.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Change {
     /// A byte was written, if the condition is 1.
@@ -52,11 +52,11 @@ impl Change {
     }
 }
 
-/// Changes of one region, oldest first.
+/// The changes of one region, oldest first.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 struct Changes {
     list: Vec<Change>,
-    /// Changes before this one keep their order.
+    /// The number of oldest changes that keep their order.
     sealed: usize,
 }
 
@@ -66,11 +66,11 @@ pub struct Memory {
     regions: [Changes; REGIONS],
 }
 
-/// An address that is one of two is looked up as both, this many times within one another.
+/// The maximum nesting of addresses that are selections; each is looked up at both alternatives.
 const DEPTH: u32 = 4;
 
 impl Memory {
-    /// The region of an address in main memory, by whether it is a sum with `sp`.
+    /// Returns the region of an address in main memory; an address in the frame is a sum with `sp`.
     pub fn region(pool: &mut Pool, address: Term, sp: Term) -> Region {
         match pool.split_address(address, sp) {
             Some(_) => Region::Frame,
@@ -82,7 +82,7 @@ impl Memory {
         &self.regions[region as usize]
     }
 
-    /// Reads bytes, the one at the lowest address as the lowest.
+    /// Reads bytes; the byte at the lowest address is the lowest.
     pub fn load(&self, pool: &mut Pool, region: Region, address: Term, bytes: u32) -> Term {
         let mut pieces = Vec::with_capacity(bytes as usize);
         for at in (0..bytes).rev() {
@@ -101,7 +101,7 @@ impl Memory {
             let other = self.load_byte(pool, region, other, depth - 1);
             return pool.ite(condition, then, other);
         }
-        // From the newest change back to one that certainly wrote the byte.
+        // Searches from the newest change back to one that certainly wrote the byte.
         let mut found = Vec::new();
         let mut start = None;
         for change in self.of(region).list.iter().rev() {
@@ -144,7 +144,7 @@ impl Memory {
         value
     }
 
-    /// Writes bytes, the lowest one to the lowest address.
+    /// Writes bytes, the lowest byte to the lowest address.
     pub fn store(&mut self, pool: &mut Pool, region: Region, address: Term, value: Term) {
         for at in 0..pool.width(value) / 8 {
             let offset = pool.int(WORD, u64::from(at));
@@ -154,7 +154,7 @@ impl Memory {
         }
     }
 
-    /// Writes a byte. Neighbouring writes to different places of one base stand in the order of their addresses.
+    /// Writes a byte. Adjacent writes to different offsets from one base are ordered by address.
     fn store_byte(&mut self, pool: &mut Pool, region: Region, address: Term, value: Term) {
         let condition = pool.bool(true);
         let changes = &mut self.regions[region as usize];
@@ -178,7 +178,7 @@ impl Memory {
                 }
                 Some(distance) if (distance as i32) < 0 => at -= 1,
                 Some(_) => {
-                    // An older write to the same byte is still to be found.
+                    // An older write to the same byte may precede.
                     let older = (changes.sealed..at - 1).rev().find(|&i| match changes.list[i] {
                         Change::Byte { address: a, .. } => pool.difference(address, a) == Some(0),
                         Change::Call { .. } => false,
@@ -206,7 +206,7 @@ impl Memory {
         changes.list.insert(at.min(changes.list.len()), change);
     }
 
-    /// A call may change a region.
+    /// Records that a call may change a region.
     pub fn clobber(&mut self, pool: &mut Pool, region: Region, number: usize) {
         let condition = pool.bool(true);
         let changes = &mut self.regions[region as usize];
@@ -214,14 +214,14 @@ impl Memory {
         changes.sealed = changes.list.len();
     }
 
-    /// What is written from here on stays behind what was written before.
+    /// Keeps later writes ordered after the earlier ones.
     pub fn seal(&mut self) {
         for changes in &mut self.regions {
             changes.sealed = changes.list.len();
         }
     }
 
-    /// The contents of `self` if the selector is 1, else those of `other`.
+    /// Returns the contents of `self` if the selector is 1, else those of `other`.
     pub fn merge(&self, other: &Self, pool: &mut Pool, selector: Term) -> Self {
         let opposite = pool.not(selector);
         let mut out = Self::default();
@@ -239,12 +239,12 @@ impl Memory {
         out
     }
 
-    /// Whether a region has the same history in both.
+    /// Returns whether a region has the same history in both.
     pub fn same(&self, other: &Self, region: Region) -> bool {
         self.of(region).list == other.of(region).list
     }
 
-    /// All terms that were written as values or addresses into main memory.
+    /// Returns the addresses and values of all writes to a region.
     pub fn written(&self, region: Region) -> impl Iterator<Item = (Term, Term)> + '_ {
         self.of(region).list.iter().filter_map(|change| match *change {
             Change::Byte { address, value, .. } => Some((address, value)),
@@ -253,7 +253,7 @@ impl Memory {
     }
 }
 
-/// The function that gives the bytes of a region before anything was written.
+/// Returns the name of the function for the initial bytes of a region.
 pub fn initial_name(region: Region) -> &'static str {
     match region {
         Region::Main => "memory",

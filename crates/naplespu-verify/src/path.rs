@@ -1,13 +1,13 @@
-//! What has to hold for control to be at a place, and how two ways to it join.
+//! Path conditions, and their join.
 
 use crate::term::{Pool, Term};
 
-/// Conditions that all hold, in the order in which they were met.
+/// The conditions of a path, in the order in which they occurred; all of them hold.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Path(Vec<Term>);
 
 impl Path {
-    /// The path with one more condition. `None` if it contradicts what holds already.
+    /// Returns the path with one more condition, or `None` if it contradicts the path.
     pub fn with(&self, pool: &mut Pool, condition: Term) -> Option<Self> {
         if pool.is_true(condition) || self.0.contains(&condition) {
             return Some(self.clone());
@@ -21,24 +21,24 @@ impl Path {
         Some(out)
     }
 
-    /// The conditions as one.
+    /// Returns the conjunction of the conditions.
     pub fn condition(&self, pool: &mut Pool) -> Term {
         all(pool, &self.0)
     }
 
-    /// The conditions.
+    /// Returns the conditions.
     pub fn conditions(&self) -> &[Term] {
         &self.0
     }
 
-    /// The path on which one of two is, of which exactly one is at a time, and a condition that is 1 on the first one and 0 on the
-    /// second one.
+    /// Joins two mutually exclusive paths. Returns the joined path, and a condition that is 1 on
+    /// `self` and 0 on `other`.
     pub fn join(&self, other: &Self, pool: &mut Pool) -> (Self, Term) {
         let common = self.0.iter().zip(&other.0).take_while(|(a, b)| a == b).count();
         let (a, b) = (&self.0[common..], &other.0[common..]);
         let first = all(pool, a);
         let second = all(pool, b);
-        // Of conditions that say the same here, CLIF and code take the same one.
+        // A canonical choice among equivalent selectors, so that CLIF and code use the same one.
         let selector = match (a.len(), first) <= (b.len(), second) {
             true => first,
             false => pool.not(second),
@@ -52,7 +52,7 @@ impl Path {
     }
 }
 
-/// Conditions as one.
+/// Returns the conjunction of conditions.
 pub fn all(pool: &mut Pool, conditions: &[Term]) -> Term {
     let mut out = pool.bool(true);
     for &condition in conditions {
@@ -61,7 +61,7 @@ pub fn all(pool: &mut Pool, conditions: &[Term]) -> Term {
     out
 }
 
-/// Whether at least one of the conditions holds.
+/// Returns the disjunction of conditions.
 pub fn any(pool: &mut Pool, conditions: &[Term]) -> Term {
     let mut out = pool.bool(false);
     for &condition in conditions {

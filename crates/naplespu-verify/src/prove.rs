@@ -1,4 +1,4 @@
-//! One function: compiled code and CLIF as terms, trials, equal terms, the solver.
+//! Proves one function: symbolic execution of code and CLIF, trials, equal terms, and the solver.
 
 use crate::abi::Layout;
 use crate::answer::{Answer, Reason, Verdict};
@@ -23,16 +23,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How hard to try.
+/// Limits and settings of a proof.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Time for one function.
+    /// The time limit of a function.
     pub timeout: Duration,
-    /// The solver's program.
+    /// The program of the solver.
     pub solver: String,
-    /// Where queries are written.
+    /// The directory to which queries are written.
     pub dump: Option<PathBuf>,
-    /// How often a block of a loop is executed at most.
+    /// The maximum number of executions of a block in a loop.
     pub iterations: u32,
 }
 
@@ -47,27 +47,27 @@ impl Default for Options {
     }
 }
 
-/// Most terms of one function.
+/// The maximum number of terms of a function.
 const TERMS: usize = 1_500_000;
-/// The code may execute an instruction this many times as often as CLIF a block.
+/// The factor between the execution limits of an instruction of the code and of a CLIF block.
 const CODE_VISITS: u32 = 2;
-/// Time for a question about a goal without the meaning of products.
+/// The time of a query about a goal with uninterpreted products.
 const ABSTRACT: Duration = Duration::from_secs(4);
-/// Counterexamples that are tried on the simulator.
+/// The maximum number of counterexamples to try on the simulator.
 const TRIED: usize = 12;
 
 /// Compiles a function and proves its code.
 ///
 /// # Errors
 ///
-/// It does not compile.
+/// The compilation fails.
 pub fn prove(func: &Function, isa: &Arc<Isa>, options: &Options) -> Result<Answer, CompileError> {
     let mut ctx = Context::for_function(func.clone());
     let code = isa.compile(&mut ctx, &mut ControlPlane::default())?;
     Ok(prove_code(func, &code, isa, options))
 }
 
-/// Proves that code does what the function says.
+/// Proves that code behaves like the function.
 pub fn prove_code(func: &Function, code: &CompiledCode, isa: &Arc<Isa>, options: &Options) -> Answer {
     let start = Instant::now();
     let mut answer = Answer::new(func);
@@ -117,7 +117,7 @@ fn attempt(
     .run(func, code, isa, &layout, answer)
 }
 
-/// The goals of a function on their way to an answer.
+/// A proof in progress.
 struct Proof<'a> {
     pool: &'a mut Pool,
     goals: Goals,
@@ -127,7 +127,7 @@ struct Proof<'a> {
 }
 
 impl Proof<'_> {
-    /// The condition under which a goal fails.
+    /// Returns the condition under which a goal fails.
     fn failure(&mut self, goal: &Open) -> Term {
         let not = self.pool.not(goal.claim);
         self.pool.and(goal.context, not)
@@ -170,7 +170,7 @@ impl Proof<'_> {
             layout,
         };
 
-        // Trials with numbers find most faults.
+        // Trials with numbers find most errors.
         let mut unconfirmed = None;
         let mut tried = 0;
         for (goal, &failure) in open.iter().zip(&roots) {
@@ -200,7 +200,8 @@ impl Proof<'_> {
         }
     }
 
-    /// Shows the goals, by equal terms and by questions about them that may take longer and longer. Returns why one is still open.
+    /// Proves the goals by equal terms and by queries with increasing time limits. Returns the
+    /// reason why a goal is still open, if any.
     #[expect(
         clippy::result_large_err,
         reason = "an error ends the proof of a function: there is one"
@@ -218,7 +219,7 @@ impl Proof<'_> {
         let mut why;
         (open, why) = self.settle_all(Some(sweep), open, ABSTRACT, run)?;
         if !open.is_empty() && !self.solver.is_missing() {
-            // What is equal only where it counts.
+            // Searches terms that are equal only in the context of a goal.
             self.sweep_in_context(&mut open, second);
             (open, why) = self.settle_all(None, open, ABSTRACT, run)?;
         }
@@ -233,7 +234,8 @@ impl Proof<'_> {
         Ok(why.filter(|_| !open.is_empty()))
     }
 
-    /// Goals that are still open after a question about each, with equal terms replaced, and why the last one is.
+    /// Replaces equal terms and queries each goal. Returns the open goals, and the reason why the
+    /// last one is open.
     #[expect(
         clippy::result_large_err,
         reason = "an error ends the proof of a function: there is one"
@@ -267,7 +269,7 @@ impl Proof<'_> {
         Ok((left, reason))
     }
 
-    /// Replaces equal terms in the claims of goals, where they are equal in the context of the goal.
+    /// Replaces terms in the claims of goals by terms that are equal in the context of the goal.
     fn sweep_in_context(&mut self, open: &mut [Open], deadline: Instant) {
         let contexts: BTreeSet<Term> = open.iter().map(|goal| goal.context).collect();
         for context in contexts {
@@ -286,7 +288,8 @@ impl Proof<'_> {
         }
     }
 
-    /// Runs an example on the simulator: the code is refuted, or why it is not.
+    /// Runs a counterexample on the simulator. Returns the refutation, or the reason why it does
+    /// not count.
     fn confirm(&mut self, run: &Simulated<'_>, what: &str, values: &mut Evaluator) -> Result<Verdict, Reason> {
         match confirm::confirm(
             self.pool,
@@ -312,7 +315,7 @@ impl Proof<'_> {
         }
     }
 
-    /// In half of the trials, unknowns from which addresses are made are addresses of memory.
+    /// Sets unknowns that are part of addresses to addresses of memory, in half of the trials.
     fn make_pointers(&mut self, sweep: &mut Sweep, roots: &[Term]) {
         let mut pointers: FxHashSet<Term> = FxHashSet::default();
         let mut addresses: Vec<Term> = self.goals.expected.written.iter().map(|written| written.0).collect();
@@ -337,13 +340,13 @@ impl Proof<'_> {
         for (number, trial) in sweep.trials().iter_mut().enumerate() {
             if number % 2 == 0 {
                 for (at, &pointer) in pointers.iter().enumerate() {
-                    // Some overlap, and not all are aligned.
+                    // Some areas overlap, and not all are aligned.
                     let offset = (number as u32 * 7 * at as u32) % 256;
                     let offset = if number % 4 == 0 { offset & !63 } else { offset };
                     trial.set(self.pool, pointer, u64::from(confirm::MEMORY + offset).into());
                 }
             }
-            // What is written is where memory differs.
+            // Memory differs at written addresses.
             if !written.is_empty() {
                 let address = trial.value(self.pool, written[number % written.len()]);
                 trial.set(self.pool, any_address, address);
@@ -351,7 +354,7 @@ impl Proof<'_> {
         }
     }
 
-    /// Asks the solver whether a goal can fail.
+    /// Queries whether a goal can fail.
     fn settle(&mut self, failure: Term, most: Duration) -> Settled {
         let none = FxHashSet::default();
         for (detail, limit) in [(Detail::Abstract, ABSTRACT), (Detail::Full, most)] {
@@ -373,17 +376,17 @@ impl Proof<'_> {
     }
 }
 
-/// A goal that is not shown yet: the claim has to hold where the context does.
+/// An open goal: the claim has to hold in the context.
 struct Open {
     what: String,
     context: Term,
     claim: Term,
 }
 
-/// The answer after an example was found.
+/// The answer after a counterexample was found.
 type Ended = Result<Verdict, Reason>;
 
-/// What runs on the simulator.
+/// The inputs of a run on the simulator.
 struct Simulated<'a> {
     func: &'a Function,
     code: &'a CompiledCode,
@@ -391,11 +394,11 @@ struct Simulated<'a> {
     layout: &'a Layout,
 }
 
-/// What the solver says of a goal.
+/// The solver's result about a goal.
 enum Settled {
-    /// It cannot fail.
+    /// The goal cannot fail.
     Never,
-    /// It fails with these values.
+    /// The goal fails with these values.
     Example(Box<Evaluator>),
     /// There is no answer.
     Unknown(&'static str),

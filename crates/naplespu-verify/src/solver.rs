@@ -1,4 +1,4 @@
-//! A solver as a process, by its text interface.
+//! Runs a solver as a process with a text interface.
 
 use crate::term::eval::Evaluator;
 use crate::term::smtlib::{self, Detail};
@@ -9,40 +9,40 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The solver that is used unless another one is named.
+/// The default solver.
 pub const PROGRAM: &str = "z3";
 
-/// Megabytes that the solver may use.
+/// The memory limit of the solver, in megabytes.
 const MEMORY: u32 = 4096;
-/// How much longer than it was given a query may take, until the process is ended.
+/// The time that a query may exceed its limit before the process is killed.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What the solver says of a query.
+/// The solver's result of a query.
 pub enum Verdict {
     /// No values satisfy all assertions.
     Unsatisfiable,
-    /// These values do, as far as the query shows the meaning of terms.
+    /// These values satisfy the assertions, up to the detail of the query.
     Satisfiable(Box<Evaluator>),
-    /// It does not know, or there is no solver.
+    /// The solver has no answer or cannot be run.
     Unknown,
 }
 
-/// A solver, started when it is first needed.
+/// A solver, started at its first query.
 pub struct Solver {
     program: String,
     context: Option<Context>,
-    /// The process ends by itself at this time.
+    /// The time at which the process terminates by itself.
     ends: Instant,
     dump: Option<PathBuf>,
     name: String,
-    /// Queries so far.
+    /// The number of queries.
     pub queries: usize,
-    /// Time spent in queries.
+    /// The time spent in queries.
     pub spent: Duration,
     failed: bool,
 }
 
-/// Whether a program can be run that says its version.
+/// Returns whether a program exists and prints its version.
 pub fn is_installed(program: &str) -> bool {
     let mut command = Command::new(program);
     command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
@@ -50,7 +50,8 @@ pub fn is_installed(program: &str) -> bool {
 }
 
 impl Solver {
-    /// A solver for the queries of one function. With a folder, queries are written there, under names with `name`.
+    /// Creates a solver for the queries of one function. With `dump`, queries are written to that
+    /// directory, in files named after `name`.
     pub fn new(program: &str, dump: Option<PathBuf>, name: &str) -> Self {
         let name = name
             .chars()
@@ -68,7 +69,7 @@ impl Solver {
         }
     }
 
-    /// Whether the solver could not be run.
+    /// Returns whether the solver could not be run.
     pub fn is_missing(&self) -> bool {
         self.failed
     }
@@ -98,7 +99,7 @@ impl Solver {
         self.context.as_mut()
     }
 
-    /// Asks whether all assertions can hold. Terms in `cut` count as unknowns.
+    /// Queries whether all assertions can hold. Terms in `cut` count as unknowns.
     pub fn check(
         &mut self,
         pool: &Pool,
@@ -129,7 +130,7 @@ impl Solver {
         let text = format!("(set-logic {logic})\n{body}(check-sat)");
         if let Some(folder) = &self.dump {
             let file = folder.join(format!("{}-{}.smt2", self.name, self.queries));
-            // A query that cannot be written is asked nevertheless.
+            // A failure to write the query does not prevent it.
             let _ = std::fs::write(file, format!("{text}\n"));
         }
         self.queries += 1;
@@ -138,7 +139,7 @@ impl Solver {
         let context = self.context(time)?;
         let command = context.atom(text);
         let mut answer = context.raw_send(command).and_then(|()| context.raw_recv());
-        // The first commands are still acknowledged, as the solver was told at its start.
+        // The solver still acknowledges the first commands, because it was started in that mode.
         while let Ok(line) = answer
             && context.get_atom(line) == Some("success")
         {
@@ -156,14 +157,15 @@ impl Solver {
             Some("sat") => self.model(pool, assertions, detail, cut),
             Some("unknown") => None,
             _ => {
-                // After an error the process may be in any state.
+                // After an error, the state of the process is undefined.
                 self.context = None;
                 None
             }
         }
     }
 
-    /// The values that satisfy the last query. Functions are read too, by the arguments that they have with these values.
+    /// Reads the values that satisfy the last query. Functions are read at the arguments that they
+    /// have with these values.
     fn model(&mut self, pool: &Pool, assertions: &[Term], detail: Detail, cut: &FxHashSet<Term>) -> Option<Verdict> {
         let mut values = Evaluator::new(0);
         if !cut.is_empty() {
@@ -200,7 +202,7 @@ impl Solver {
     }
 }
 
-/// A constant as solvers print it.
+/// Parses a constant in the solver's syntax.
 fn parse(text: &str) -> Option<Bits> {
     let (digits, bits) = match text.strip_prefix("#x") {
         Some(digits) => (digits, 4),

@@ -1,8 +1,8 @@
-//! Finds terms that are equal, from the operands up, so that what is to be shown becomes small.
+//! Finds equal terms bottom-up, so that the goals become small.
 //!
-//! Two terms that have the same value in many trials are candidates; the solver says whether they are equal, and then one takes the
-//! place of the other in all terms above. Code and CLIF compute much the same values in the same order, so that each question is
-//! about a few operations, whatever stands below.
+//! Two terms with the same value in many trials are candidates. If the solver proves them equal,
+//! one replaces the other in all terms above. Code and CLIF compute similar values in the same
+//! order, so each query covers only a few operations, regardless of the operands below.
 
 use crate::solver::{Solver, Verdict};
 use crate::term::eval::Evaluator;
@@ -13,39 +13,39 @@ use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// Trials at first.
+/// The initial number of trials.
 const TRIALS: u64 = 48;
-/// Trials that counterexamples may add.
+/// The maximum number of trials after counterexamples are added.
 const MOST_TRIALS: usize = 400;
-/// How many terms with the same values are asked about for each term.
+/// The maximum number of candidates that are queried for each term.
 const CANDIDATES: usize = 3;
-/// Time of a question about a few operations, at first.
+/// The initial time of a query about a few operations.
 const SHORT: Duration = Duration::from_millis(500);
-/// Time of a question about all that the terms are made of, at first.
+/// The initial time of a query about complete terms.
 const LONG: Duration = Duration::from_millis(1000);
-/// How much longer each pass over the terms asks than the one before.
+/// The factor of query times between consecutive passes.
 const PATIENCE: u32 = 6;
-/// Seeds that are tried to find trials in a context, and trials that suffice.
+/// The number of seeds to try for trials in a context, and the minimum number of such trials.
 const SEARCHED: u64 = 2000;
 const FEWEST: usize = 6;
-/// Passes that make a difference.
+/// The maximum number of useful passes.
 const PASSES: u32 = 4;
 
-/// Trials, and which terms are equal to which.
+/// The trials, and the representatives of terms.
 pub struct Sweep {
     trials: Vec<Evaluator>,
     representative: FxHashMap<Term, Term>,
     classes: FxHashMap<(u32, u64), Vec<Term>>,
     members: Vec<Term>,
-    /// What holds wherever the terms count.
+    /// A condition that holds wherever the terms matter.
     context: Option<Term>,
-    /// Which pass this is, from 0.
+    /// The number of the pass, from 0.
     pass: u32,
-    /// Whether a question had no answer in this pass.
+    /// Whether a query of this pass had no answer.
     pub is_unsure: bool,
 }
 
-/// The constants in terms, as numbers that unknowns are likely to be compared with.
+/// Returns the constants in terms, which unknowns are likely to be compared with.
 fn palette(pool: &Pool, cone: &[Term]) -> Rc<[u64]> {
     let mut numbers: Vec<u64> = cone
         .iter()
@@ -61,7 +61,7 @@ fn palette(pool: &Pool, cone: &[Term]) -> Rc<[u64]> {
 }
 
 impl Sweep {
-    /// Trials for these terms.
+    /// Creates trials for these terms.
     pub fn new(pool: &Pool, roots: &[Term]) -> Self {
         let palette = palette(pool, &pool.cone(roots));
         Self {
@@ -77,7 +77,8 @@ impl Sweep {
         }
     }
 
-    /// Trials in which the context holds, for terms that count only there. `None` if hardly any are found.
+    /// Creates trials that satisfy the context, for terms that matter only there. Returns `None` if
+    /// too few are found.
     pub fn in_context(pool: &Pool, roots: &[Term], context: Term) -> Option<Self> {
         let palette = palette(pool, &pool.cone(roots));
         let mut out = Self {
@@ -92,22 +93,22 @@ impl Sweep {
         (out.trials.len() >= FEWEST).then_some(out)
     }
 
-    /// Starts over with what is known, and more time for each question.
+    /// Starts another pass that keeps the results and has more time for each query.
     pub fn next_pass(&mut self) {
         self.pass += 1;
         self.is_unsure = false;
         self.classes.clear();
         self.members.clear();
-        // Terms that stand for themselves are looked at again.
+        // Terms without a representative are classified again.
         self.representative.retain(|term, to| term != to);
     }
 
-    /// The trials.
+    /// Returns the trials.
     pub fn trials(&mut self) -> &mut [Evaluator] {
         &mut self.trials
     }
 
-    /// The term in place of which it is to be used, if one was found.
+    /// Returns the term that replaces this one, or the term itself.
     pub fn representative(&self, term: Term) -> Term {
         self.representative.get(&term).copied().unwrap_or(term)
     }
@@ -120,14 +121,14 @@ impl Sweep {
         crate::term::eval::mixed(hasher.finish())
     }
 
-    /// The value that the term has in all trials, if it is always the same.
+    /// Returns the value of a term, if it is the same in all trials.
     fn constant(&mut self, pool: &Pool, term: Term) -> Option<Bits> {
         let mut values = self.trials.iter_mut().map(|trial| trial.value(pool, term));
         let first = values.next()?;
         values.all(|value| value == first).then_some(first)
     }
 
-    /// Goes through all terms below the roots until `deadline`.
+    /// Classifies all terms below the roots, until `deadline`.
     pub fn run(&mut self, pool: &mut Pool, solver: &mut Solver, roots: &[Term], deadline: Instant) {
         for term in pool.cone(roots) {
             if self.representative.contains_key(&term) {
@@ -149,7 +150,7 @@ impl Sweep {
         }
     }
 
-    /// The representative of a term, all of whose operands are representatives.
+    /// Returns the representative of a term whose operands are representatives.
     fn classify(&mut self, pool: &mut Pool, solver: &mut Solver, term: Term, deadline: Instant) -> Term {
         if matches!(pool.node(term).op, Op::Const(_) | Op::Not) {
             return term;
@@ -171,7 +172,7 @@ impl Sweep {
                 if self.are_equal(pool, solver, term, candidate) {
                     return candidate;
                 }
-                // A counterexample tells others apart too.
+                // The counterexample may distinguish other candidates too.
                 if self.trials.len() != before {
                     break;
                 }
@@ -200,7 +201,7 @@ impl Sweep {
         }
         let differ = pool.not(same);
         let patience = PATIENCE.pow(self.pass.min(PASSES));
-        // What both are made of counts as unknown at first.
+        // Common subterms count as unknowns at first.
         let (x, y) = (pool.cone(&[a]), pool.cone(&[b]));
         let of_a: FxHashSet<Term> = x.into_iter().filter(|&term| term != a).collect();
         let cut: FxHashSet<Term> = y
@@ -235,7 +236,7 @@ impl Sweep {
         false
     }
 
-    /// One more trial, by which classes fall apart.
+    /// Adds a trial, which splits classes.
     fn add_trial(&mut self, pool: &Pool, values: Evaluator) {
         if self.trials.len() >= MOST_TRIALS {
             return;

@@ -1,4 +1,5 @@
-//! The meaning of CLIF against Cranelift's interpreter: every operation on every type of integers, at corner values and random ones.
+//! Compares the semantics of CLIF with Cranelift's interpreter: every operation on every integer
+//! type, at corner values and random ones.
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::Function;
@@ -43,7 +44,7 @@ fn interpreted(func: &Function, args: &[DataValue]) -> Meaning {
     }
 }
 
-/// Numbers at the limits of a type, and some between.
+/// Returns numbers at the limits of a type, and some in between.
 fn numbers(bits: u32, seed: u64) -> Vec<u128> {
     let ones = u128::MAX >> (128 - bits);
     let sign = 1u128 << (bits - 1);
@@ -55,7 +56,8 @@ fn numbers(bits: u32, seed: u64) -> Vec<u128> {
     list
 }
 
-/// Compares a function with the interpreter; `skip` are arguments on which the interpreter is known to be wrong.
+/// Compares a function with the interpreter. `skip` selects arguments on which the interpreter is
+/// known to be wrong.
 fn compare(text: &str, types: &[u32], skip: impl Fn(&[u128]) -> bool) -> usize {
     let functions = cranelift_reader::parse_functions(text).unwrap_or_else(|error| panic!("{text}\n{error}"));
     let func = &functions[0];
@@ -111,7 +113,8 @@ fn two_operands() {
             "srem", "umulhi", "smulhi",
         ] {
             let is_half = op.ends_with("hi");
-            // The interpreter has no halves of products of 256 bits, and traps where a remainder is 0.
+            // The interpreter lacks the halves of 256-bit products, and traps where a remainder is
+            // 0.
             if is_half && bits == 128 {
                 continue;
             }
@@ -193,7 +196,7 @@ fn one_operand_and_conversions() {
                 compare(&function(&[bits], &format!("i{to}"), &body), &[bits], |_| false);
             }
         }
-        // Three numbers of 128 bits do not find place in registers.
+        // Three 128-bit numbers do not fit in registers.
         if bits == 128 {
             continue;
         }
@@ -211,7 +214,7 @@ fn one_operand_and_conversions() {
         compare(&text, &[bits, bits, bits], |_| false);
         for op in ["uadd_overflow_cin", "usub_overflow_bin"] {
             let body = format!("v3, v4 = {op} v0, v1, v2\n    return v3, v4");
-            // The interpreter takes the lowest bit of the carry.
+            // The interpreter uses the lowest bit of the carry.
             compare(
                 &function(&[bits, bits, 8], &format!("i{bits}, i8"), &body),
                 &[bits, bits, 8],
@@ -225,13 +228,13 @@ fn one_operand_and_conversions() {
     compare(&text, &[64, 64], |_| false);
 }
 
-/// Whole functions: what the terms make of one another on the way.
+/// Complete functions, whose terms simplify one another.
 #[test]
 fn random_functions() {
     let mut count = 0;
     for seed in 0..400 {
         let text = generate(seed);
-        // The interpreter has no memory behind pointers of 32 bits, and traps where a remainder is 0.
+        // The interpreter has no memory behind 32-bit pointers, and traps where a remainder is 0.
         if ["load", "store", "srem"].iter().any(|word| text.contains(word)) {
             continue;
         }

@@ -1,6 +1,7 @@
-//! Proofs and refutations: functions whose code is right, and the same code with a fault put in.
+//! Tests of proofs and refutations: functions with correct code, and the same code with an injected
+//! fault.
 //!
-//! What needs a solver is reported as ignored where there is none.
+//! Tests that need a solver are ignored if none is installed.
 
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
@@ -49,7 +50,7 @@ fn proved(text: &str, level: &str) -> Result<(), Failed> {
     }
 }
 
-/// The code with a fault has to be refuted, by an example of a run line's words.
+/// Checks that faulty code is refuted, with a counterexample as a run line.
 fn refuted(text: &str, level: &str, change: impl Fn(&mut CompiledCode) -> Result<(), Failed>) -> Result<(), Failed> {
     let answer = answer(text, level, change)?;
     match &answer.verdict {
@@ -58,7 +59,7 @@ fn refuted(text: &str, level: &str, change: impl Fn(&mut CompiledCode) -> Result
     }
 }
 
-/// Changes the first instruction, or the last one, for which the function gives another one.
+/// Changes the first or last instruction for which `change` returns a replacement.
 fn edit(code: &mut CompiledCode, from_end: bool, change: impl Fn(Inst) -> Option<Inst>) -> Result<(), Failed> {
     let mut offsets: Vec<usize> = (0..code.pool_start as usize).step_by(4).collect();
     if from_end {
@@ -79,7 +80,7 @@ fn is(inst: &Inst, mnemonic: &str) -> bool {
     inst.desc().mnemonic == mnemonic
 }
 
-/// Sources swapped.
+/// Swaps the source operands.
 fn swap(name: &'static str) -> impl Fn(Inst) -> Option<Inst> {
     move |mut inst| {
         let [_, a, b] = inst.operands[..] else { return None };
@@ -92,7 +93,7 @@ fn swap(name: &'static str) -> impl Fn(Inst) -> Option<Inst> {
     }
 }
 
-/// The operand that is a number, increased, of an instruction whose first operand is not left out.
+/// Increments the immediate operand of instructions whose first operand satisfies `which`.
 fn add_if(name: &'static str, by: i32, which: impl Fn(Operand) -> bool) -> impl Fn(Inst) -> Option<Inst> {
     move |mut inst| {
         let at = inst.operands.iter().position(|operand| operand.imm().is_some())?;
@@ -105,12 +106,12 @@ fn add_if(name: &'static str, by: i32, which: impl Fn(Operand) -> bool) -> impl 
     }
 }
 
-/// The operand that is a number, increased.
+/// Increments the immediate operand.
 fn add(name: &'static str, by: i32) -> impl Fn(Inst) -> Option<Inst> {
     add_if(name, by, |_| true)
 }
 
-/// Another instruction with the same operands.
+/// Replaces an instruction by another one with the same operands.
 fn replace(from: &'static str, to: &'static str) -> impl Fn(Inst) -> Option<Inst> {
     move |mut inst| {
         let kinds = |opcode: Opcode| opcode.desc().operands.iter().map(|operand| operand.kind);
@@ -124,7 +125,7 @@ fn replace(from: &'static str, to: &'static str) -> impl Fn(Inst) -> Option<Inst
     }
 }
 
-/// The instruction left out.
+/// Removes an instruction.
 fn drop_if(name: &'static str, which: impl Fn(Operand) -> bool) -> impl Fn(Inst) -> Option<Inst> {
     move |inst| {
         let nothing = decode(u32::MAX).ok()?;
@@ -132,7 +133,7 @@ fn drop_if(name: &'static str, which: impl Fn(Operand) -> bool) -> impl Fn(Inst)
     }
 }
 
-/// Whether the operand is a register that a callee preserves.
+/// Returns whether the operand is a callee-saved register.
 fn is_preserved(operand: Operand) -> bool {
     operand.reg().is_some_and(npu_mc::cc::is_callee_saved)
 }
@@ -203,7 +204,8 @@ block0(v0: i32, v1: i64):
     v4 = iadd v3, v0
     return v4
 }";
-/// The first value lives across a call of the runtime that changes few registers, and one of a function of its own.
+/// The first value is live across a call of a runtime routine that clobbers few registers, and
+/// across a call of a user function.
 const MANY: &str = "function %f(i32, i64) -> i32 {
     fn0 = colocated %f(i32, i64) -> i32
 block0(v0: i32, v1: i64):
@@ -268,7 +270,7 @@ block4:
     return v1
 }";
 
-/// A stack slot with more alignment than the stack pointer has.
+/// A stack slot with more alignment than the stack pointer.
 const ALIGNED: &str = "function %f(i32) -> i32, i32 {
     ss0 = explicit_slot 4, align = 256
     ss1 = explicit_slot 5
@@ -283,7 +285,7 @@ block0(v0: i32):
     return v3, v5
 }";
 
-/// Narrow results behind those that are in registers.
+/// Narrow results in memory, after those in registers.
 const RESULTS: &str = "function %f(i8, i16, i64) -> i64, i64, i64, i64, i8, i16, i32 {
 block0(v0: i8, v1: i16, v2: i64):
     v3 = iadd v0, v0
@@ -292,7 +294,7 @@ block0(v0: i8, v1: i16, v2: i64):
     return v2, v2, v2, v2, v3, v4, v5
 }";
 
-/// Functions that are proved, at both levels. All but the last ones need no solver.
+/// Functions that are proved, at both optimization levels. Only the last ones need a solver.
 fn proofs(has_solver: bool) -> Vec<Trial> {
     let simple = [
         ("sub", SUB),
@@ -334,14 +336,14 @@ fn fault(
     level: &'static str,
     change: impl Fn(Inst) -> Option<Inst> + Send + 'static,
 ) -> Trial {
-    // What is restored on several ways may have changed on the last one alone.
+    // A register that is restored on several paths may be changed only on the last one.
     let from_end = name == "register_not_restored";
     Trial::test(format!("refuted::{name}::{level}"), move || {
         refuted(text, level, |code| edit(code, from_end, &change))
     })
 }
 
-/// The same code with one instruction changed: found by trials with numbers, without a solver.
+/// The same code with one changed instruction: trials find the fault without a solver.
 fn faults() -> Vec<Trial> {
     let mut trials = Vec::new();
     for level in LEVELS {
@@ -372,7 +374,7 @@ fn faults() -> Vec<Trial> {
     trials
 }
 
-/// Functions that are shown without a solver, and an error that says so where one is needed.
+/// Functions that are proved without a solver, and the error if one is needed.
 fn without_solver() -> Result<(), Failed> {
     let (func, isa) = (parse(SHIFTS)?, isa("none")?);
     let code = compile(&isa, &func)?;

@@ -1,8 +1,10 @@
 //! Atomic instructions of the threads proposal.
 //!
-//! Those on memory are CLIF's, after the check of bounds and one of alignment, which is no hint here. Waiting has no instruction on this
-//! machine: each shared memory has a queue of the threads that wait for some address in it, in the order in which they came, under a lock that is given in that order too. A thread
-//! that waits looks at a word of its own until somebody changes it, or its time has come. Two functions do this, which a module has if it needs them.
+//! Atomic accesses become CLIF's after a check of bounds and of alignment, which is mandatory here.
+//! The machine has no instruction for waiting. Each shared memory has a queue of waiting threads,
+//! in their order of arrival, and a ticket lock. A waiting thread polls its own word until another
+//! thread sets the word or the timeout has passed. Two functions implement waiting and waking; a
+//! module has them if it needs them.
 
 use crate::body::Body;
 use crate::emit::{Emitter, Region};
@@ -21,16 +23,16 @@ use npu_sim::THREADS;
 use types::{I8, I16, I32, I64};
 use wasmparser::{MemArg, Operator};
 
-/// What `memory.atomic.wait` gives.
+/// The results of `memory.atomic.wait`.
 const OK: u32 = 0;
 const NOT_EQUAL: u32 = 1;
 const TIMED_OUT: u32 = 2;
 
-/// Nanoseconds of a cycle, as for WASI: the clock is taken to be 100 MHz.
+/// Nanoseconds per cycle, as for WASI, for an assumed clock of 100 MHz.
 const CYCLE_NANOSECONDS: i64 = 10;
 
 impl Body<'_, '_, '_, '_, '_> {
-    /// Pops an address, and gives that on the device, which is aligned and inside.
+    /// Pops an address and returns the checked device address.
     fn atomic_address(&mut self, arg: &MemArg, bytes: u32) -> Result<Value> {
         let index = self.pop()?;
         self.emitter.atomic_address(arg, bytes, index)
@@ -71,7 +73,8 @@ impl Body<'_, '_, '_, '_, '_> {
         Ok(())
     }
 
-    /// An operand, cut to the bits that memory has; what an exchange expects there too.
+    /// Pops an operand and truncates it to the width of the access. The expected value of an
+    /// exchange is truncated as well.
     fn pop_narrow(&mut self, narrow: Type, ty: Type) -> Result<Value> {
         let value = self.pop()?;
         Ok(if narrow == ty {
@@ -118,7 +121,7 @@ impl Body<'_, '_, '_, '_, '_> {
         let count = self.pop()?;
         let address = self.atomic_address(arg, 4)?;
         let Some(queue) = self.emitter.memory(memory_of(arg))?.queue else {
-            // Nobody waits at memory that is not shared.
+            // No thread can wait on memory that is not shared.
             let none = self.emitter.word(0);
             self.push(none);
             return Ok(());
@@ -130,7 +133,7 @@ impl Body<'_, '_, '_, '_, '_> {
         Ok(())
     }
 
-    /// Atomic instructions; what is none of them is the next one's.
+    /// Translates an atomic instruction, or passes the instruction on to the next translator.
     pub fn atomic(&mut self, op: &Operator<'_>) -> Result<()> {
         match op {
             Operator::AtomicFence { .. } => {
@@ -209,13 +212,13 @@ impl Body<'_, '_, '_, '_, '_> {
     }
 }
 
-/// The memory of an access.
+/// Returns the memory index of an access.
 fn memory_of(arg: &MemArg) -> u32 {
     crate::memory::OfMemory::memory(arg)
 }
 
 impl Emitter<'_, '_, '_, '_> {
-    /// The address on the device, after the checks.
+    /// Returns the device address, after the checks of bounds and alignment.
     fn atomic_address(&mut self, arg: &MemArg, bytes: u32, index: Value) -> Result<Value> {
         let access = Access {
             opcode: Opcode::AtomicLoad,
@@ -230,13 +233,13 @@ impl Emitter<'_, '_, '_, '_> {
         Ok(self.add(address, offset as u32))
     }
 
-    /// A function of this module that waits or wakes, which is made in the end.
+    /// Returns the function of this module that waits or wakes; its body is emitted at the end.
     fn waiting(&mut self, which: Waiting) -> Result<FuncRef> {
         let id = self.env.waiting_function(which)?;
         Ok(self.env.module.declare_func_in_func(id, self.builder.func))
     }
 
-    /// Makes such a function.
+    /// Emits a function that waits or wakes.
     pub fn make_waiting(&mut self, which: Waiting) -> Result<()> {
         let entry = self.builder.create_block();
         self.builder.append_block_params_for_function_params(entry);
@@ -267,7 +270,8 @@ impl Emitter<'_, '_, '_, '_> {
         self.builder.ins().store(flags, value, address, offset);
     }
 
-    /// Takes the lock of a queue, in turn: a thread that wakes others again and again must not keep those from waiting.
+    /// Acquires the ticket lock of a queue. Tickets are fair: a thread that wakes others in a loop
+    /// must not starve threads that start to wait.
     fn lock(&mut self, queue: Value) {
         let [again, taken] = self.blocks();
         let flags = self.flags(Region::Other);
@@ -284,7 +288,7 @@ impl Emitter<'_, '_, '_, '_> {
         self.builder.switch_to_block(taken);
     }
 
-    /// Gives the lock to the next one.
+    /// Releases the lock to the next ticket.
     fn unlock(&mut self, queue: Value) {
         let flags = self.flags(Region::Other);
         let now = self.cell(queue, SERVED);
@@ -305,7 +309,7 @@ impl Emitter<'_, '_, '_, '_> {
         self.add(address, ENTRIES)
     }
 
-    /// The address of the word that becomes 1 when a thread is woken.
+    /// Returns the address of the word that becomes 1 when a thread is woken.
     fn woken(&mut self, queue: Value, thread: Value) -> Value {
         let shift = self.word(2);
         let distance = self.builder.ins().ishl(thread, shift);
@@ -313,7 +317,7 @@ impl Emitter<'_, '_, '_, '_> {
         self.add(address, WOKEN)
     }
 
-    /// An operation of the machine without arguments.
+    /// Emits an operation of the machine without arguments.
     fn machine(&mut self, name: &str, ty: Type) -> Result<Value> {
         let name = format!("{}{name}", crate::npu::PREFIX);
         let mut signature = Signature::new(CallConv::SystemV);
@@ -334,7 +338,7 @@ impl Emitter<'_, '_, '_, '_> {
         let start = self.machine("cycles", I64)?;
         let woken = self.woken(queue, own);
 
-        // The value, while nobody wakes.
+        // The lock keeps wakes out while the value is compared.
         self.lock(queue);
         let [long, word, compare, differs, sleep] = self.blocks();
         let flags = self.flags(Region::Heap(u32::MAX));
@@ -386,7 +390,7 @@ impl Emitter<'_, '_, '_, '_> {
         let is_early = self.compare(IntCC::UnsignedLessThan, passed, cycles);
         self.builder.ins().brif(is_early, look, &[], late, &[]);
 
-        // Too late, unless it was woken before it has the lock.
+        // The timeout has passed, unless a wake came before the lock was acquired.
         self.builder.switch_to_block(late);
         self.lock(queue);
         let [leave, last, removed, step, keep, next] = self.blocks();
@@ -463,7 +467,7 @@ impl Emitter<'_, '_, '_, '_> {
 }
 
 impl crate::env::Env<'_, '_> {
-    /// The function of this module that waits or wakes.
+    /// Returns the function of this module that waits or wakes, and declares it at its first use.
     fn waiting_function(&mut self, which: Waiting) -> Result<FuncId> {
         if let Some(&(_, id)) = self.waiting.iter().find(|(known, _)| *known == which) {
             return Ok(id);

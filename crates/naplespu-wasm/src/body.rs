@@ -1,4 +1,5 @@
-//! Bodies of functions: instructions in order, validated on the way; blocks, branches and calls.
+//! Translates function bodies: validates instructions and translates them in order; blocks,
+//! branches and calls.
 
 use crate::emit::Emitter;
 use crate::error::{Result, WasmError};
@@ -13,37 +14,37 @@ use wasmparser::{
     BlockType, BrTable, FuncToValidate, FuncValidatorAllocations, FunctionBody, Operator, ValidatorResources,
 };
 
-/// A block, loop or condition that has not ended.
+/// An open block, loop or `if`.
 pub(crate) struct Frame {
-    /// Where branches to it go.
+    /// The target of branches to it.
     pub target: Block,
-    /// How many values those take along.
+    /// The number of values that branches to it pass.
     arity: usize,
-    /// What follows it.
+    /// The block after it.
     end: Block,
-    /// Values on the stack below its own.
+    /// The height of the value stack below its operands.
     height: usize,
-    /// The other way of a condition, with its arguments, until there was an `else`.
+    /// The `else` arm of an `if` with its arguments, until the `else` is reached.
     other: Option<(Block, Vec<Value>)>,
     is_loop: bool,
-    /// What it catches.
+    /// The handlers of a `try_table`.
     pub handlers: Vec<crate::exceptions::Handler>,
-    /// The checks that all ways to its arms and its end have behind them.
+    /// The checks that dominate its arms and its end.
     checks: Place,
 }
 
-/// A body that is being translated.
+/// A function body during translation.
 pub(crate) struct Body<'t, 'e, 'a, 'm, 'b> {
     pub emitter: &'t mut Emitter<'e, 'a, 'm, 'b>,
     locals: Vec<Variable>,
     stack: Vec<Value>,
     pub frames: Vec<Frame>,
     pub reachable: bool,
-    /// Blocks that were opened in code that cannot be reached.
+    /// The number of open blocks in unreachable code.
     skipped: usize,
-    /// Of the instruction that is being translated.
+    /// The offset of the current instruction.
     pub offset: u64,
-    /// Blocks that some branch goes to.
+    /// Blocks that are the target of a branch.
     reached: std::collections::HashSet<Block>,
 }
 
@@ -65,7 +66,7 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
         }
     }
 
-    /// Translates the body of a function of this type.
+    /// Translates the body of a function with this type.
     pub fn translate(
         &mut self,
         func: FuncToValidate<ValidatorResources>,
@@ -137,7 +138,7 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
         }
     }
 
-    /// A block that takes values of these types.
+    /// Creates a block with parameters of these types.
     fn block(&mut self, types: &[ValueType]) -> Block {
         let block = self.emitter.builder.create_block();
         for ty in types {
@@ -161,14 +162,14 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
         self.stack.pop().ok_or_else(|| self.internal("a value on the stack"))
     }
 
-    /// Makes the uppermost values what they are outside of the stack.
+    /// Converts the topmost values to their types outside the value stack.
     fn settle(&mut self, count: usize) {
         for at in self.stack.len().saturating_sub(count)..self.stack.len() {
             self.stack[at] = self.emitter.settled(self.stack[at]);
         }
     }
 
-    /// The uppermost values, in order, as they are outside of the stack.
+    /// Pops the topmost values, in order, converted to their types outside the value stack.
     pub fn pop_all(&mut self, count: usize) -> Result<Vec<Value>> {
         self.settle(count);
         match self.stack.len().checked_sub(count) {
@@ -189,7 +190,7 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
         Ok(&self.frames[index])
     }
 
-    /// Arguments and results of a block.
+    /// Returns the parameters and results of a block type.
     fn block_type(&self, ty: BlockType) -> Result<(Vec<ValueType>, Vec<ValueType>)> {
         let info = self.emitter.env.info;
         Ok(match ty {
@@ -202,13 +203,13 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
         })
     }
 
-    /// Goes on in a block that nobody else goes to.
+    /// Continues in a block without other predecessors.
     pub fn go_on(&mut self, block: Block) {
         self.emitter.builder.switch_to_block(block);
         self.emitter.builder.seal_block(block);
     }
 
-    /// Jumps, with values that are taken from the stack or left there.
+    /// Emits a jump with arguments; the caller pops them from the stack or leaves them.
     pub fn jump(&mut self, block: Block, values: &[Value]) {
         self.reached.insert(block);
         self.emitter.builder.ins().jump(block, &args(values));
@@ -338,13 +339,14 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
         Ok(())
     }
 
-    /// Unreachable code leaves only its block structure.
+    /// Skips an instruction in unreachable code, tracking only the block structure.
     fn skip(&mut self, op: &Operator<'_>) -> Result<()> {
         match op {
             Operator::Block { .. } | Operator::Loop { .. } | Operator::If { .. } | Operator::TryTable { .. } => {
                 self.skipped += 1;
             }
-            // Its parts end otherwise than those of the others.
+            // The parts of a legacy `try` end with other operators, so its blocks cannot be counted
+            // here.
             Operator::Try { .. } => return Err(self.refuse(op)),
             Operator::Else if self.skipped == 0 => return self.begin_else(),
             Operator::End if self.skipped == 0 => return self.end(),
@@ -377,7 +379,7 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
         let end = self.block(&results);
         let [then, other] = [(); 2].map(|()| self.emitter.builder.create_block());
         self.emitter.checks.effect();
-        // Before the branch: both arms take them.
+        // Converted before the branch, because both arms use the values.
         self.settle(params.len());
         self.emitter.builder.ins().brif(condition, then, &[], other, &[]);
         self.emitter.builder.seal_block(other);
@@ -421,7 +423,7 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
         Ok(())
     }
 
-    /// Leaves a frame at its end: its results are what is on the stack above its height.
+    /// Ends a frame. Its results are the values on the stack above `height`.
     fn leave(&mut self, end: Block, height: usize) {
         if self.reachable {
             self.settle(self.stack.len().saturating_sub(height));
@@ -472,7 +474,8 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
         Ok(())
     }
 
-    /// Branches with values that stay on the stack; of those that belong to the branch alone the last one goes.
+    /// Branches with values that stay on the stack. With `drops_last`, the last value is only for
+    /// the branch and is dropped on fallthrough.
     fn branch_if(&mut self, condition: Value, depth: u32, drops_last: bool) -> Result<()> {
         let frame = self.frame(depth)?;
         let (target, arity) = (frame.target, frame.arity);
@@ -547,14 +550,14 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
         Ok(())
     }
 
-    /// A condition as the number that WebAssembly makes of it.
+    /// Pushes a condition as an `i32`.
     pub fn push_condition(&mut self, condition: Value) {
         let number = self.emitter.builder.ins().uextend(types::I32, condition);
         self.push(number);
     }
 
     pub fn refuse(&self, op: &Operator<'_>) -> WasmError {
-        // The name of the variant: its operands are no help.
+        // Only the name of the variant; the operands do not help.
         let text = format!("{op:?}");
         let name = text.split([' ', '{', '(']).next().unwrap_or_default();
         unsupported(&format!("the instruction {name}"), self.offset)

@@ -1,4 +1,4 @@
-//! Instructions on many bytes or elements, and those that grow memories and tables.
+//! Bulk instructions on bytes or elements, and the growth of memories and tables.
 
 use crate::config::PAGE;
 use crate::emit::{Emitter, Region};
@@ -8,18 +8,18 @@ use crate::traps;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{BlockArg, InstBuilder, TrapCode, Value, types};
 
-/// A page, as a shift.
+/// The size of a page, as a shift.
 const PAGE_SHIFT: u32 = PAGE.trailing_zeros();
 
 impl Emitter<'_, '_, '_, '_> {
-    /// The pages of a memory.
+    /// Returns the size of a memory in pages.
     pub fn memory_size(&mut self, memory: u32) -> Result<Value> {
         let bytes = self.memory_bytes(memory)?;
         let shift = self.word(PAGE_SHIFT);
         Ok(self.builder.ins().ushr(bytes, shift))
     }
 
-    /// Adds pages; gives the number before, or -1 if there is no room.
+    /// Adds pages. Returns the previous number of pages, or -1 if the memory cannot grow.
     pub fn memory_grow(&mut self, memory: u32, pages: Value) -> Result<Value> {
         self.checks.effect();
         let item = self.memory(memory)?;
@@ -38,7 +38,7 @@ impl Emitter<'_, '_, '_, '_> {
         }))
     }
 
-    /// The same where other threads may do so at once.
+    /// Adds pages to a memory that other threads may grow at the same time.
     fn grow_shared(&mut self, item: MemoryItem, memory: u32, pages: Value) -> Value {
         let [head, attempt, done] = [(); 3].map(|()| self.builder.create_block());
         let result = self.builder.append_block_param(done, types::I32);
@@ -71,7 +71,7 @@ impl Emitter<'_, '_, '_, '_> {
         result
     }
 
-    /// Does something if there is room; gives the size before, or -1.
+    /// Emits `work` if `fits` holds. Returns the size before, or -1.
     fn grow(&mut self, fits: Value, before: Value, work: impl FnOnce(&mut Self)) -> Value {
         let [grown, done] = [(); 2].map(|()| self.builder.create_block());
         let result = self.builder.append_block_param(done, types::I32);
@@ -88,7 +88,7 @@ impl Emitter<'_, '_, '_, '_> {
         result
     }
 
-    /// The address of a place in a memory, which has been checked.
+    /// Returns the device address of a checked address in a memory.
     fn place(&mut self, memory: u32, at: Value) -> Result<Value> {
         let base = self.memory(memory)?.base;
         let base = self.base(base);
@@ -167,7 +167,7 @@ impl Emitter<'_, '_, '_, '_> {
         Ok(())
     }
 
-    /// Adds elements; gives their number before, or -1 if there is no room.
+    /// Adds elements. Returns their previous number, or -1 if the table cannot grow.
     pub fn table_grow(&mut self, table: u32, value: Value, count: Value) -> Result<Value> {
         self.checks.effect();
         let item = self.table(table)?;

@@ -1,40 +1,46 @@
-//! How a module is translated.
+//! Settings of the translation.
 
 use cranelift_codegen::isa::CallConv;
 
-/// Bytes of a page of linear memory.
+/// The size of a page of linear memory, in bytes.
 pub const PAGE: u32 = 0x1_0000;
 
 /// Settings of a translation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Stands before the names of everything that is no exported function, so that several modules can share one module of
-    /// Cranelift.
+    /// The prefix of all symbols except plain exports, so that several modules can share one
+    /// Cranelift module.
     pub prefix: String,
-    /// Whether exported functions go by their names in the module of Cranelift, without the prefix. Names that mean
-    /// something there, such as `memcpy`, are never used.
+    /// Whether exported functions keep their names, without the prefix. Names with a meaning in the
+    /// Cranelift module, such as `memcpy`, are never kept.
     pub plain_exports: bool,
-    /// Bytes that each memory may grow to; what a module asks for less than this is not reserved.
+    /// The size in bytes that each memory may grow to. A memory with a lower maximum reserves only
+    /// that.
     pub memory_reservation: u32,
-    /// Addresses of the memories that the module defines, in order. A memory without one is a data object.
+    /// The addresses of the memories that the module defines, in order. A memory without an entry
+    /// is a data object.
     pub memory_bases: Vec<u32>,
-    /// Elements that each table may grow to.
+    /// The number of elements that each table may grow to.
     pub table_reservation: u32,
-    /// Whether accesses to memory are checked. Without it an access outside of the memory does whatever the device does there.
+    /// Whether accesses to memory are bounds-checked. Without checks, an access outside the memory
+    /// reaches whatever the device has at that address.
     pub bounds_checks: bool,
-    /// The name of a symbol whose address is the lowest one of the stack; without it a stack may overflow unnoticed.
+    /// The name of the symbol at the lowest address of the stack. Without it, stack overflows go
+    /// undetected.
     pub stack_limit: Option<String>,
-    /// Whether nobody but the module itself can grow its memories and tables, though they are exported.
+    /// Whether only the module itself can grow its exported memories and tables.
     pub closed: bool,
-    /// Whether each hardware thread has its own shadow stack: the global `__stack_pointer` by the name section, or else the first
-    /// that is mutable, of type `i32` and not exported, has a copy in every thread. The host sets the copies.
+    /// Whether each hardware thread has its own shadow stack. The shadow stack pointer is the
+    /// global with the name `__stack_pointer` in the name section, or else the first mutable global
+    /// of type `i32` that is not exported. Each thread has a copy of it; the host sets the copies.
     pub thread_stacks: bool,
-    /// The convention of all functions. Modules with tail calls need [`CallConv::Tail`].
+    /// The calling convention of all functions. Modules with tail calls need [`CallConv::Tail`].
     pub convention: CallConv,
 }
 
 impl Default for Config {
-    /// No prefix, plain exports, 64 MiB and 64 Ki elements, checked, closed.
+    /// Returns the default: no prefix, plain exports, 64 MiB and 64 Ki elements, bounds checks,
+    /// closed.
     fn default() -> Self {
         Self {
             prefix: String::new(),

@@ -1,4 +1,4 @@
-//! What every generated function is made of: constants, cells, calls, checks.
+//! Emits the common parts of all functions: constants, cells, calls and checks.
 
 use crate::config::PAGE;
 use crate::env::{Env, Segment, get};
@@ -16,7 +16,7 @@ use cranelift_frontend::FunctionBuilder;
 use cranelift_module::DataId;
 use std::collections::HashMap;
 
-/// Memory that stores to other memory do not change.
+/// A region of memory. Stores to one region do not change other regions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Region {
     Heap(u32),
@@ -26,12 +26,12 @@ pub(crate) enum Region {
     MemorySize(u32),
     /// Records and segments.
     Other,
-    /// What is thrown or was caught.
+    /// Exceptions in flight and copies of exceptions.
     Exceptions,
 }
 
 impl Region {
-    /// A number of its own, which is not that of an address space.
+    /// Returns a unique number that is not the number of an address space.
     fn number(self) -> u32 {
         let (kind, index) = match self {
             Self::Other => (1, 0),
@@ -42,12 +42,12 @@ impl Region {
             Self::MemorySize(index) => (6, index),
             Self::Exceptions => (7, 0),
         };
-        // More than these of one kind share a number, which is right and a little slower.
+        // Regions with larger indices share a number, which is correct but less precise.
         kind << 20 | index.min(0xf_ffff)
     }
 }
 
-/// A function that is being made.
+/// A function during its construction.
 pub(crate) struct Emitter<'e, 'a, 'm, 'b> {
     pub builder: FunctionBuilder<'b>,
     pub env: &'e mut Env<'a, 'm>,
@@ -83,7 +83,7 @@ impl<'e, 'a, 'm, 'b> Emitter<'e, 'a, 'm, 'b> {
         self.builder.ins().iadd(value, constant)
     }
 
-    /// Flags of accesses to a region, which are never outside of the device's memory.
+    /// Returns the flags of accesses to a region, which never leave the device's memory.
     pub fn flags(&mut self, region: Region) -> MemFlagsData {
         let func = &mut self.builder.func;
         let region = *self.regions.entry(region).or_insert_with(|| {
@@ -107,7 +107,7 @@ impl<'e, 'a, 'm, 'b> Emitter<'e, 'a, 'm, 'b> {
         self.builder.ins().symbol_value(types::I32, symbol)
     }
 
-    /// The address of a global's value.
+    /// Returns the address of a global's value.
     fn global_cell(&mut self, item: GlobalItem) -> Value {
         if item.thread_local {
             self.thread_cell(item.data)
@@ -116,9 +116,9 @@ impl<'e, 'a, 'm, 'b> Emitter<'e, 'a, 'm, 'b> {
         }
     }
 
-    /// The address of an object that every thread has for itself.
+    /// Returns the address of a thread-local object.
     pub fn thread_cell(&mut self, data: DataId) -> Value {
-        // Made by the helper that remembers it, and then another instruction.
+        // Uses the cached declaration; reading a thread-local address is an instruction of its own.
         let symbol = match self.symbols.get(&data) {
             Some(&symbol) => symbol,
             None => self.env.module.declare_data_in_func(data, self.builder.func),
@@ -169,7 +169,7 @@ impl<'e, 'a, 'm, 'b> Emitter<'e, 'a, 'm, 'b> {
         get(&self.env.data, index, "a data segment").copied()
     }
 
-    /// The value of a global.
+    /// Returns the value of a global.
     pub fn global_get(&mut self, index: u32) -> Result<Value> {
         let item = self.global(index)?;
         Ok(match item.known {
@@ -182,7 +182,7 @@ impl<'e, 'a, 'm, 'b> Emitter<'e, 'a, 'm, 'b> {
         })
     }
 
-    /// A constant, which no global has to be read for.
+    /// Returns a constant, for expressions that do not read a global.
     fn constant(&mut self, op: ConstOp) -> Result<Value> {
         let ins = self.builder.ins();
         Ok(match op {
@@ -196,13 +196,13 @@ impl<'e, 'a, 'm, 'b> Emitter<'e, 'a, 'm, 'b> {
         })
     }
 
-    /// The address of the record of a function.
+    /// Returns the address of the record of a function.
     pub fn func_ref(&mut self, index: u32) -> Result<Value> {
         let record = self.env.record(index)?;
         Ok(self.symbol(record))
     }
 
-    /// The value of a constant expression.
+    /// Evaluates a constant expression.
     pub fn const_expr(&mut self, ops: &[ConstOp]) -> Result<Value> {
         let mut stack = Vec::new();
         for &op in ops {
@@ -239,7 +239,7 @@ impl<'e, 'a, 'm, 'b> Emitter<'e, 'a, 'm, 'b> {
         Ok(func)
     }
 
-    /// The signature of a type of the module.
+    /// Returns the signature of a type of the module.
     pub fn signature(&mut self, type_index: u32) -> Result<SigRef> {
         if let Some(&signature) = self.signatures.get(&type_index) {
             return Ok(signature);
@@ -255,7 +255,7 @@ impl<'e, 'a, 'm, 'b> Emitter<'e, 'a, 'm, 'b> {
         self.builder.ins().icmp(cc, a, b)
     }
 
-    /// Traps unless `count` units from `start` on are among the `size` that there are.
+    /// Traps unless the range of `count` units from `start` lies within `size` units.
     pub fn check_range(&mut self, start: Value, count: Value, size: Value, code: TrapCode) {
         let too_many = self.compare(IntCC::UnsignedGreaterThan, count, size);
         self.trap_if(too_many, code);
@@ -287,7 +287,7 @@ impl<'e, 'a, 'm, 'b> Emitter<'e, 'a, 'm, 'b> {
         })
     }
 
-    /// The address of a memory's first byte.
+    /// Returns the address of a memory's first byte.
     pub fn base(&mut self, base: Base) -> Value {
         match base {
             Base::At(address) => self.word(address),
@@ -295,7 +295,7 @@ impl<'e, 'a, 'm, 'b> Emitter<'e, 'a, 'm, 'b> {
         }
     }
 
-    /// A loop over `count` words from an address on, each of which becomes the value.
+    /// Emits a loop that stores `value` to `count` words from `address` on.
     pub fn fill_words(&mut self, address: Value, count: Value, value: Value, region: Region) {
         let [head, body, end] = [(); 3].map(|()| self.builder.create_block());
         let at = self.builder.append_block_param(head, types::I32);
@@ -320,7 +320,7 @@ impl<'e, 'a, 'm, 'b> Emitter<'e, 'a, 'm, 'b> {
         self.checks.effect();
     }
 
-    /// The address of an element of a table, after a check.
+    /// Returns the address of a table element, after a bounds check.
     pub fn element(&mut self, table: u32, index: Value, code: TrapCode) -> Result<Value> {
         let size = self.table_size(table)?;
         let outside = self.compare(IntCC::UnsignedGreaterThanOrEqual, index, size);
@@ -328,7 +328,7 @@ impl<'e, 'a, 'm, 'b> Emitter<'e, 'a, 'm, 'b> {
         self.element_address(table, index)
     }
 
-    /// The address of an element of a table.
+    /// Returns the address of a table element without a check.
     pub fn element_address(&mut self, table: u32, index: Value) -> Result<Value> {
         let elements = self.table(table)?.elements;
         let elements = self.symbol(elements);
@@ -337,7 +337,7 @@ impl<'e, 'a, 'm, 'b> Emitter<'e, 'a, 'm, 'b> {
         Ok(self.builder.ins().iadd(elements, distance))
     }
 
-    /// The record that an indirect call goes to, after all checks.
+    /// Returns the record of the callee of an indirect call, after all checks.
     pub fn callee(&mut self, table: u32, index: Value, type_index: u32) -> Result<Value> {
         let address = self.element(table, index, traps::UNDEFINED_ELEMENT)?;
         let flags = self.flags(Region::Table(table)).with_aligned();
@@ -355,7 +355,7 @@ impl<'e, 'a, 'm, 'b> Emitter<'e, 'a, 'm, 'b> {
         Ok(record)
     }
 
-    /// The address of the code of a record.
+    /// Loads the address of the code from a record.
     pub fn code_of(&mut self, record: Value) -> Value {
         let flags = self.flags(Region::Other).with_aligned().with_readonly();
         self.builder.ins().load(types::I32, flags, record, 0)

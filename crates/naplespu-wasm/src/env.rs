@@ -1,4 +1,4 @@
-//! A module on its way into one of Cranelift: its declarations, imports among them, and its data.
+//! Declares a module's imports, definitions and data in a Cranelift module.
 
 use crate::config::{Config, PAGE};
 use crate::error::{Result, WasmError};
@@ -12,53 +12,53 @@ use cranelift_module::{DataDescription, DataId, FuncId, FuncOrDataId, Linkage, M
 use std::collections::{HashMap, HashSet};
 use wasmparser::ExternalKind;
 
-/// Bytes of a function record: the address of the code, and the number of its type.
+/// The size of a function record in bytes: the address of the code and the number of the type.
 pub(crate) const RECORD_BYTES: u32 = 8;
-/// Where in a record the number of the type is.
+/// The offset of the type's number in a record.
 pub(crate) const RECORD_TYPE: i32 = 4;
 
-/// The name of the function that makes a module ready, unless a function has it: one that CLIF can call.
+/// The name of the function that initializes a module, unless it is taken. CLIF can call it.
 const INIT: &str = "wasm_init";
 
-/// A segment of data or elements.
+/// A data or element segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
     pub contents: DataId,
-    /// Bytes or elements at the start.
+    /// The initial number of bytes or elements.
     pub count: u32,
-    /// The word with the count that is left: 0 once it was dropped.
+    /// The word with the current number, 0 after the segment was dropped.
     pub left: DataId,
 }
 
-/// All that the translation of functions needs to know.
+/// The context of the translation of functions.
 pub(crate) struct Env<'a, 'm> {
     pub module: &'m mut dyn Module,
     pub info: &'a ModuleInfo<'a>,
     pub types: &'a Types,
     pub config: &'a Config,
     pub functions: Vec<FuncItem>,
-    /// Function records, made when they are first needed.
+    /// Function records, created at their first use.
     records: HashMap<u32, DataId>,
     pub globals: Vec<GlobalItem>,
     pub tables: Vec<TableItem>,
     pub memories: Vec<MemoryItem>,
     pub tags: Vec<TagItem>,
-    /// What keeps exceptions that are referred to, as soon as it is needed.
+    /// The memory for copies of exceptions, created at its first use.
     pub keeper: Option<Keeper>,
     pub elements: Vec<Segment>,
     pub data: Vec<Segment>,
-    /// Where the functions of the module start.
+    /// The number of imported functions, which precede those of the module.
     pub imported_functions: usize,
     pub imported_globals: usize,
     pub imported_tables: usize,
-    /// The shadow stack pointer that every thread has, and its first value.
+    /// The thread-local shadow stack pointer and its initial value.
     pub stack_pointer: Option<(GlobalItem, u32)>,
-    /// Functions that wait or wake, as soon as one is needed.
+    /// The functions that wait or wake, created at their first use.
     pub waiting: Vec<(Waiting, FuncId)>,
     names: HashSet<String>,
 }
 
-/// Names that mean something to the linker or the compiler.
+/// Returns whether a name has a meaning for the linker or the compiler.
 fn is_reserved(name: &str) -> bool {
     name.starts_with("__npu_") || name.starts_with("__builtin_npu_") || {
         matches!(
@@ -68,7 +68,7 @@ fn is_reserved(name: &str) -> bool {
     }
 }
 
-/// A data object with these bytes, or zeros.
+/// Returns a data object with these bytes, or zeros.
 fn object(contents: Contents<'_>, align: u64) -> DataDescription {
     let mut description = DataDescription::new();
     match contents {
@@ -86,7 +86,7 @@ pub(crate) enum Contents<'a> {
 }
 
 impl<'a, 'm> Env<'a, 'm> {
-    /// Declares everything, and defines the data that is known.
+    /// Declares everything and defines all data with known contents.
     pub fn new(
         module: &'m mut dyn Module,
         info: &'a ModuleInfo<'a>,
@@ -182,7 +182,7 @@ impl<'a, 'm> Env<'a, 'm> {
                     ImportKind::Global(..) => "global",
                     ImportKind::Tag(_) => "tag",
                 };
-                Some(format!("it is no {kind}"))
+                Some(format!("it is not a {kind}"))
             }
         };
         match why {
@@ -196,7 +196,7 @@ impl<'a, 'm> Env<'a, 'm> {
         }
     }
 
-    /// A name that is not taken.
+    /// Returns an unused name.
     pub fn fresh(&mut self, wish: &str) -> String {
         let mut name = format!("{}{PREFIX}{wish}", self.config.prefix);
         let mut number = 0;
@@ -246,7 +246,7 @@ impl<'a, 'm> Env<'a, 'm> {
         declared.map_err(|error| fault(name, error))
     }
 
-    /// The function that makes the module ready.
+    /// Declares the function that initializes the module.
     pub fn init_function(&mut self) -> Result<FuncId> {
         let mut name = format!("{}{INIT}", self.config.prefix);
         if self.module.get_name(&name).is_some() {
@@ -256,7 +256,7 @@ impl<'a, 'm> Env<'a, 'm> {
         self.function(&name, Linkage::Export, &signature)
     }
 
-    /// Whether a global is the shadow stack pointer of each thread.
+    /// Returns whether a global is the thread-local shadow stack pointer.
     fn is_stack_pointer(&self, number: u32, global: &Global) -> bool {
         let index = self.imported_globals as u32 + number;
         let exported = |&(_, kind, at): &(&str, ExternalKind, u32)| kind == ExternalKind::Global && at == index;
@@ -313,7 +313,7 @@ impl<'a, 'm> Env<'a, 'm> {
             let base = match self.config.memory_bases.get(number) {
                 Some(&address) => Base::At(address),
                 None => {
-                    // An empty memory is no empty object.
+                    // An empty memory still needs an object with an address.
                     let bytes = reserved.max(PAGE) as usize;
                     Base::Data(self.object(&format!("memory{number}"), Contents::Zeros(bytes), PAGE.into(), true)?)
                 }
@@ -382,7 +382,7 @@ impl<'a, 'm> Env<'a, 'm> {
                 Some(ConstOp::F32(bits)) => bits.to_le_bytes().to_vec(),
                 Some(ConstOp::F64(bits)) => bits.to_le_bytes().to_vec(),
                 Some(ConstOp::V128(bytes)) => bytes.to_le_bytes().to_vec(),
-                // The function that makes the module ready writes it.
+                // The initialization function writes it.
                 _ => vec![0; global.ty.bytes() as usize],
             };
             let first = match value {
@@ -429,7 +429,7 @@ impl<'a, 'm> Env<'a, 'm> {
                     places.push((at, self.record(index)?));
                 }
             }
-            // Zeros cannot have relocations.
+            // A zero-filled object cannot have relocations.
             if !places.is_empty() {
                 description = object(Contents::Bytes(&vec![0; segment.items.len() * 4]), 4);
             }
@@ -451,7 +451,7 @@ impl<'a, 'm> Env<'a, 'm> {
         Ok(())
     }
 
-    /// The record of a function, which references to it are the address of.
+    /// Returns the record of a function; references to the function are the address of its record.
     pub fn record(&mut self, index: u32) -> Result<DataId> {
         if let Some(&record) = self.records.get(&index) {
             return Ok(record);
@@ -471,7 +471,7 @@ impl<'a, 'm> Env<'a, 'm> {
         Ok(record)
     }
 
-    /// What the module exports.
+    /// Returns the exports of the module.
     pub fn exports(&self) -> Result<Vec<(String, Extern)>> {
         let mut exports = Vec::new();
         for &(name, kind, index) in &self.info.exports {
@@ -490,19 +490,19 @@ impl<'a, 'm> Env<'a, 'm> {
     }
 }
 
-/// Why limits do not fit those that an import asks for.
+/// Returns why the limits of an item do not match those that an import requests.
 fn misfit(asked: Limits, given: Limits) -> Option<String> {
     if given.min < asked.min {
-        return Some(format!("it has {} and not {}", given.min, asked.min));
+        return Some(format!("its minimum is {}, but {} is required", given.min, asked.min));
     }
     match (asked.max, given.max) {
-        (Some(asked), Some(given)) if given > asked => Some(format!("it grows to {given} and not {asked} at most")),
-        (Some(_), None) => Some("it grows without limit".to_owned()),
+        (Some(asked), Some(given)) if given > asked => Some(format!("its maximum is {given}, but {asked} is allowed")),
+        (Some(_), None) => Some("it has no maximum".to_owned()),
         _ => None,
     }
 }
 
-/// The value of a constant expression, where it is known now.
+/// Evaluates a constant expression, if its value is known during translation.
 pub(crate) fn known(ops: &[ConstOp], globals: &[GlobalItem]) -> Option<ConstOp> {
     let mut stack: Vec<ConstOp> = Vec::new();
     for &op in ops {
@@ -533,7 +533,7 @@ pub(crate) fn known(ops: &[ConstOp], globals: &[GlobalItem]) -> Option<ConstOp> 
     stack.pop()
 }
 
-/// The entry of a list that the validator knows to be there.
+/// Returns an entry of a list; the validator has checked the index.
 pub(crate) fn get<'t, T>(list: &'t [T], index: u32, what: &str) -> Result<&'t T> {
     let entry = list.get(index as usize);
     entry.ok_or_else(|| WasmError::internal(format!("{what} with number {index}")))

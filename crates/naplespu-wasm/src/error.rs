@@ -1,71 +1,72 @@
-//! What can keep a module from becoming code.
+//! Errors of the translation.
 
 use cranelift_module::ModuleError;
 
-/// Why a WebAssembly module was not translated. Offsets count bytes from the start of the binary module.
+/// The reason why a module was not translated. Offsets are in bytes from the start of the binary
+/// module.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WasmError {
-    /// The bytes are no valid module.
+    /// The module is not valid.
     #[error("at offset {offset:#x}: invalid: {message}")]
     Invalid {
-        /// Where the fault is.
+        /// The offset of the fault.
         offset: u64,
-        /// What the validator says.
+        /// The message of the validator.
         message: String,
     },
-    /// The module is valid, but uses what is not translated.
+    /// The module is valid, but uses an unsupported feature.
     #[error("at offset {offset:#x}: {what} is not supported on naplespu")]
     Unsupported {
-        /// Where it is used.
+        /// The offset of the use.
         offset: u64,
-        /// Its name in the specification.
+        /// The name of the feature in the specification.
         what: String,
     },
-    /// Nothing of this name can be imported.
+    /// The import does not exist.
     #[error("at offset {offset:#x}: unknown import: {module}.{name}")]
     UnknownImport {
-        /// Where the import stands.
+        /// The offset of the import.
         offset: u64,
-        /// The module that it names.
+        /// The module name of the import.
         module: String,
-        /// Its name in there.
+        /// The name of the import in that module.
         name: String,
     },
-    /// What is imported is of another kind or type.
+    /// The imported item has another kind or type.
     #[error("at offset {offset:#x}: incompatible import type: {module}.{name}: {why}")]
     IncompatibleImport {
-        /// Where the import stands.
+        /// The offset of the import.
         offset: u64,
-        /// The module that it names.
+        /// The module name of the import.
         module: String,
-        /// Its name in there.
+        /// The name of the import in that module.
         name: String,
-        /// What does not fit.
+        /// The reason.
         why: String,
     },
-    /// A memory, table or segment that the device has no room for.
+    /// A memory, table or segment does not fit on the device.
     #[error("at offset {offset:#x}: too large: {what}")]
     TooLarge {
-        /// Where it is declared.
+        /// The offset of the declaration.
         offset: u64,
-        /// What it is, with its size.
+        /// The item and its size.
         what: String,
     },
-    /// The module of Cranelift did not take a definition.
+    /// The Cranelift module rejected a definition.
     #[error("{name}: {error}")]
     Define {
-        /// The function or data object.
+        /// The name of the function or data object.
         name: String,
-        /// Why not.
+        /// The reason.
         error: Box<ModuleError>,
     },
-    /// A fault of this crate.
+    /// A bug in this crate.
     #[error("internal error at offset {offset:#x}: {what}")]
     Internal {
-        /// The instruction that was translated.
+        /// The offset of the current instruction.
         offset: u64,
-        /// What was expected.
+        /// The expectation that did not hold.
         what: String,
     },
 }
@@ -80,7 +81,7 @@ impl From<wasmparser::Error> for WasmError {
 }
 
 impl WasmError {
-    /// A fault of this crate, without a place.
+    /// Returns the error for a bug in this crate, without an offset.
     pub(crate) fn internal(what: impl Into<String>) -> Self {
         Self::Internal {
             offset: 0,
@@ -89,5 +90,5 @@ impl WasmError {
     }
 }
 
-/// The result of everything here that can fail.
+/// The result of a fallible function of this crate.
 pub type Result<T> = std::result::Result<T, WasmError>;

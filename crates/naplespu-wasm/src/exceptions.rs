@@ -1,10 +1,13 @@
-//! Exceptions: tags, what throws, and the blocks that catch.
+//! Exceptions: tags, throws, and blocks with handlers.
 //!
-//! Throwing is `npu_throw` of the runtime, with the number of the tag, the address of an *exception*, and its reference or 0; a call that
-//! something may be thrown through is CLIF's `try_call`. An exception is a header with the tag and the size, and the values behind it.
-//! What is thrown stands in an object of its tag that each thread has for itself: between the throw and the block that catches it, no code
-//! of the module runs. Only where a clause wants a reference is the exception copied to memory that stays, since references may go anywhere;
-//! throwing it again takes the copy as it is. That memory is never given back, and when it is full the thread traps.
+//! A throw calls `npu_throw` of the runtime with the number of the tag, the address of an
+//! *exception*, and its reference or 0. A call that may throw through a handler is a CLIF
+//! `try_call`. An exception is a header with the tag and the size, followed by the values.
+//!
+//! A thrown exception is in a thread-local object of its tag: no code of the module runs between
+//! the throw and the handler. Only a clause with a reference copies the exception to permanent
+//! memory, since references may outlive the handler. A rethrow uses the copy. The permanent memory
+//! is never freed; the thread traps when it is full.
 
 use crate::body::Body;
 use crate::emit::{Emitter, Region};
@@ -25,28 +28,30 @@ use wasmparser::{Catch, TryTable};
 
 /// The routine of the runtime that throws.
 const THROW: &str = "npu_throw";
-/// Where in an exception its tag is.
+/// The offset of the tag in an exception.
 const TAG: i32 = 0;
-/// Where in an exception its size is, in bytes, with the header.
+/// The offset of the size in an exception. The size is in bytes and includes the header.
 const SIZE: i32 = 4;
-/// Bytes before the values, and what exceptions are aligned to: enough for a vector.
+/// The size of the header in bytes, and the alignment of exceptions: enough for a vector.
 const HEADER: u32 = 16;
-/// Bytes that a module has for exceptions that are referred to. More than the largest of them.
+/// The size of a module's memory for referenced exceptions, in bytes. It exceeds the largest
+/// exception.
 const KEPT_BYTES: u32 = 1 << 20;
 
-/// A clause of a block that catches.
+/// A clause of a block with handlers.
 pub(crate) struct Handler {
-    /// Of these exceptions, or of all.
+    /// The caught tag, or `None` for all exceptions.
     tag: Option<TagItem>,
-    /// Whether the reference goes along.
+    /// Whether the clause also passes the reference.
     with_reference: bool,
-    /// Where it goes on.
+    /// The target of the clause.
     target: Block,
-    /// Made when something may be thrown there: takes the address of the exception and its reference.
+    /// The landing block, created at its first use. Its parameters are the address of the exception
+    /// and its reference.
     landing: Option<Block>,
 }
 
-/// Where the values of an exception are, and its size in bytes.
+/// Returns the offsets of the values in an exception and its size in bytes.
 fn layout(types: &[ValueType]) -> (Vec<i32>, u32) {
     let mut end = HEADER;
     let mut places = Vec::with_capacity(types.len());
@@ -76,7 +81,7 @@ impl Env<'_, '_> {
         self.function(THROW, Linkage::Import, &signature)
     }
 
-    /// The function that gives the reference of an exception, which is made in the end.
+    /// Returns the function that makes a reference to an exception; its body is emitted at the end.
     fn keeper(&mut self) -> Result<Keeper> {
         if let Some(keeper) = self.keeper {
             return Ok(keeper);
@@ -95,7 +100,8 @@ impl Env<'_, '_> {
     }
 }
 
-/// Of the address of an exception and its reference or 0; gives the reference.
+/// Returns the signature of the keeper: the address of an exception and its reference or 0 to the
+/// reference.
 pub(crate) fn keeper_signature() -> Signature {
     let mut signature = Signature::new(CallConv::SystemV);
     signature.params = vec![AbiParam::new(I32); 2];
@@ -113,7 +119,7 @@ impl Emitter<'_, '_, '_, '_> {
         self.builder.ins().load(I32, flags, exception, at)
     }
 
-    /// Puts values of a tag together; gives the address of the exception.
+    /// Stores the values of an exception; returns its address.
     fn exception(&mut self, tag: TagItem, values: &[Value]) -> Result<Value> {
         let (places, size) = layout(&self.env.types.get(tag.ty)?.params);
         let address = self.thread_cell(tag.thrown);
@@ -128,7 +134,7 @@ impl Emitter<'_, '_, '_, '_> {
         Ok(address)
     }
 
-    /// The values of an exception of this type.
+    /// Loads the values of an exception of this type.
     fn values_of(&mut self, exception: Value, ty: TypeId) -> Result<Vec<Value>> {
         let types = self.env.types.get(ty)?.params.clone();
         let (places, _) = layout(&types);
@@ -139,7 +145,7 @@ impl Emitter<'_, '_, '_, '_> {
             .collect())
     }
 
-    /// Makes the function that gives the reference of an exception.
+    /// Emits the function that makes a reference to an exception.
     pub fn make_keeper(&mut self, keeper: Keeper) -> Result<()> {
         let [entry, make, head, copy, done] = [(); 5].map(|()| self.builder.create_block());
         self.builder.append_block_params_for_function_params(entry);
@@ -167,7 +173,7 @@ impl Emitter<'_, '_, '_, '_> {
         let kept = self.builder.ins().iadd(memory, start);
         self.builder.ins().jump(head, &[BlockArg::Value(size)]);
 
-        // From the last word to the first.
+        // Copies words from the last to the first.
         self.builder.switch_to_block(head);
         let made = [BlockArg::Value(kept)];
         self.builder.ins().brif(left, copy, &[], done, &made);
@@ -187,7 +193,7 @@ impl Emitter<'_, '_, '_, '_> {
     }
 }
 
-/// What is called.
+/// The callee of a call.
 #[derive(Clone, Copy)]
 pub(crate) enum Callee {
     Function(FuncRef),
@@ -196,7 +202,7 @@ pub(crate) enum Callee {
 }
 
 impl Body<'_, '_, '_, '_, '_> {
-    /// The clauses of a block that catches; labels count from outside of it.
+    /// Returns the clauses of a block. Their labels count from outside the block.
     pub fn handlers(&mut self, table: &TryTable) -> Result<Vec<Handler>> {
         let clauses = table.catches.iter().map(|clause| {
             let (tag, with_reference, label) = match *clause {
@@ -215,7 +221,7 @@ impl Body<'_, '_, '_, '_, '_> {
         clauses.collect()
     }
 
-    /// Calls, in a block that catches so that what is thrown goes there; gives the results.
+    /// Emits a call, with exception edges if a block has handlers; returns the results.
     pub fn call(&mut self, callee: Callee, args: &[Value]) -> Result<Vec<Value>> {
         let handlers = self.landings();
         if handlers.is_empty() {
@@ -262,7 +268,8 @@ impl Body<'_, '_, '_, '_, '_> {
         Ok(results)
     }
 
-    /// Who catches here, in order: numbers of tags, each once, and at last perhaps all others.
+    /// Returns the handlers at this position, innermost first: each tag once, then possibly the
+    /// handler of all other exceptions.
     fn landings(&mut self) -> Vec<(Option<u32>, Block)> {
         let mut found: Vec<(Option<u32>, Block)> = Vec::new();
         for frame in self.frames.iter_mut().rev() {
@@ -288,7 +295,7 @@ impl Body<'_, '_, '_, '_, '_> {
         found
     }
 
-    /// Makes the blocks that go on with what was caught, at the end of the block that catches.
+    /// Emits the landing blocks of the handlers, at the end of their block.
     pub fn land(&mut self, handlers: &[Handler]) -> Result<()> {
         for handler in handlers {
             let Some(landing) = handler.landing else { continue };
@@ -325,7 +332,7 @@ impl Body<'_, '_, '_, '_, '_> {
         let handlers = self.landings();
         let mut here = handlers.iter();
         if let Some(&(_, landing)) = here.find(|(known, _)| known.is_none_or(|known| known == tag.number)) {
-            // Nobody else sees it.
+            // Only this handler catches it.
             self.jump(landing, &[exception, none]);
             self.reachable = false;
             return Ok(());
@@ -347,7 +354,7 @@ impl Body<'_, '_, '_, '_, '_> {
         let module = &mut self.emitter.env.module;
         let function = module.declare_func_in_func(function, self.emitter.builder.func);
         self.call(Callee::Function(function), &args)?;
-        // It does not return.
+        // The call does not return.
         self.trap(traps::UNREACHABLE);
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! The function that makes a module ready: globals, tables, segments, the start function, in the order of the specification.
+//! Emits the function that initializes a module: globals, tables, segments and the start function,
+//! in the order of the specification.
 
 use crate::emit::{Emitter, Region};
 use crate::env::known;
@@ -27,7 +28,7 @@ impl Emitter<'_, '_, '_, '_> {
                 self.fill_words(first, count, value, Region::Table(number));
             }
         }
-        // Elements that are no constants, before anything is copied from there.
+        // Elements that are not constant come first, because later steps copy from the segments.
         for (segment, number) in info.elements.iter().zip(0..) {
             for (item, at) in segment.items.iter().zip((0..).step_by(4)) {
                 if !matches!(item[..], [crate::parse::ConstOp::Func(_) | crate::parse::ConstOp::Null]) {
@@ -67,7 +68,7 @@ impl Emitter<'_, '_, '_, '_> {
         Ok(())
     }
 
-    /// The stack limit of the function, if there is one.
+    /// Emits the stack limit of the function, if one is configured.
     pub fn limit_stack(&mut self) {
         let Some(name) = &self.env.config.stack_limit else {
             return;

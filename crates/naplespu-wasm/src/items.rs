@@ -1,4 +1,4 @@
-//! What modules give each other: functions, memories, tables, globals and tags of exceptions, as the module of Cranelift knows them.
+//! The items that modules import and export, with their identity in the Cranelift module.
 
 use crate::parse::{ConstOp, Limits};
 use crate::types::{Reference, TypeId, ValueType};
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 /// A function.
 #[derive(Clone, Copy, Debug)]
 pub struct FuncItem {
-    /// In the module of Cranelift.
+    /// Its identity in the Cranelift module.
     pub id: FuncId,
     /// Its type.
     pub ty: TypeId,
@@ -19,78 +19,78 @@ pub struct FuncItem {
 pub struct GlobalItem {
     /// The object that holds its value.
     pub data: DataId,
-    /// The type of its value.
+    /// The type of the value.
     pub ty: ValueType,
-    /// Whether it can change.
+    /// Whether it is mutable.
     pub mutable: bool,
-    /// Whether every hardware thread has a copy.
+    /// Whether each hardware thread has a copy.
     pub thread_local: bool,
-    /// What it always is, if that is known.
+    /// Its value, if it is constant and known.
     pub(crate) known: Option<ConstOp>,
 }
 
-/// A tag of exceptions.
+/// An exception tag.
 #[derive(Clone, Copy, Debug)]
 pub struct TagItem {
-    /// Different from that of every other tag: what `npu_throw` is called with.
+    /// The unique number of the tag, an argument of `npu_throw`.
     pub number: u32,
-    /// The arguments are what the exceptions carry; there are no results.
+    /// The type of the tag. Its parameters are the values of an exception; it has no results.
     pub ty: TypeId,
-    /// The object of each thread with what it throws.
+    /// The thread-local object that holds the exception while it is thrown.
     pub(crate) thrown: DataId,
 }
 
-/// A table: elements of one word each, and their number.
+/// A table: an array of one-word elements, and a cell for their number.
 #[derive(Clone, Copy, Debug)]
 pub struct TableItem {
-    /// The elements: null is 0.
+    /// The array of elements; null is 0.
     pub elements: DataId,
-    /// The word with their number.
+    /// The word with the number of elements.
     pub size: DataId,
-    /// Their type.
+    /// The type of the elements.
     pub element: Reference,
-    /// Elements at the start and at most, as declared.
+    /// The declared minimum and maximum number of elements.
     pub limits: Limits,
-    /// Elements there is room for.
+    /// The number of elements that fit in the reserved space.
     pub reserved: u32,
-    /// Whether it never grows.
+    /// Whether its size is constant.
     pub(crate) fixed: bool,
 }
 
-/// Where a memory is.
+/// The location of a memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base {
-    /// At this address.
+    /// A known address.
     At(u32),
-    /// In this data object.
+    /// A data object.
     Data(DataId),
 }
 
 /// A linear memory.
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryItem {
-    /// Where its first byte is.
+    /// The location of its first byte.
     pub base: Base,
-    /// The word with its size in bytes.
+    /// The word with the size in bytes.
     pub size: DataId,
-    /// Pages at the start and at most, as declared.
+    /// The declared minimum and maximum size, in pages.
     pub limits: Limits,
-    /// Bytes that are reserved for it, a multiple of the page size.
+    /// The reserved size in bytes, a multiple of the page size.
     pub reserved: u32,
-    /// Whether it never grows.
+    /// Whether its size is constant.
     pub(crate) fixed: bool,
-    /// The threads that wait for something in it, if it is shared.
+    /// The queue of threads that wait on its addresses, if it is shared.
     pub(crate) queue: Option<DataId>,
 }
 
 impl MemoryItem {
-    /// Whether threads share it, so that they can wait for one another there.
+    /// Returns whether threads share the memory, so that they can wait on its addresses.
     pub fn is_shared(&self) -> bool {
         self.queue.is_some()
     }
 }
 
-/// Something that a module exports.
+/// An exported item.
 #[derive(Clone, Copy, Debug)]
 pub enum Extern {
     /// A function.
@@ -101,16 +101,16 @@ pub enum Extern {
     Table(TableItem),
     /// A memory.
     Memory(MemoryItem),
-    /// A tag of exceptions.
+    /// An exception tag.
     Tag(TagItem),
 }
 
-/// What modules can import, by module and name.
+/// The items that modules can import, by module and name.
 #[derive(Clone, Debug, Default)]
 pub struct Imports(HashMap<String, HashMap<String, Extern>>);
 
 impl Imports {
-    /// Offers something under a name of a module, in place of what had that name.
+    /// Defines an item under a module and name, replacing an earlier item with that name.
     pub fn define(&mut self, module: &str, name: &str, item: Extern) {
         self.0
             .entry(module.to_owned())
@@ -118,19 +118,19 @@ impl Imports {
             .insert(name.to_owned(), item);
     }
 
-    /// What goes by this name.
+    /// Returns the item with this module and name.
     pub fn get(&self, module: &str, name: &str) -> Option<Extern> {
         self.0.get(module)?.get(name).copied()
     }
 }
 
-/// Memory for exceptions that are referred to, and the function that puts them there.
+/// Memory for copies of referenced exceptions, and the function that copies them there.
 #[derive(Clone, Copy, Debug)]
 pub struct Keeper {
-    /// The function.
+    /// The function that copies.
     pub function: FuncId,
     /// The memory.
     pub memory: DataId,
-    /// The word with the bytes that are taken.
+    /// The word with the number of used bytes.
     pub used: DataId,
 }

@@ -1,29 +1,41 @@
-//! WebAssembly modules as CLIF for NaplesPU.
+//! Translates WebAssembly modules to CLIF for NaplesPU.
 //!
 //! # Contract
 //!
-//! [`translate`] reads a binary module, validates it, and puts it into a module of Cranelift: functions, memories, tables, globals and
-//! segments are declared there, data is defined, and the functions come back as CLIF to be compiled. No instance has a context
-//! at run time: everything is at an address that the code knows. So a module is translated for each instance anew.
+//! [`translate`] reads a binary module, validates it and adds it to a Cranelift module. It declares
+//! functions, memories, tables, globals and segments, defines data, and returns the functions as
+//! CLIF for the caller to compile. An instance has no context at run time: the code contains all
+//! addresses. Therefore each instance needs its own translation.
 //!
-//! A [`Store`] holds instances on the simulator: it translates, compiles, links and makes ready ([`Store::load`], [`Store::start`]), calls
-//! what they export and says what went wrong, by the names of the module and offsets in its file.
+//! A [`Store`] holds instances on the simulator. It translates, compiles, links and initializes
+//! them ([`Store::load`], [`Store::start`]) and calls their exports. Its errors use the names of
+//! the module and offsets in the binary.
 //!
-//! What is valid and not translated is refused by name, with its offset ([`WasmError::Unsupported`]). Nothing panics on any input.
+//! Valid features without a translation are refused by name and offset
+//! ([`WasmError::Unsupported`]). No input causes a panic.
 //!
-//! # What things become
+//! # Representation
 //!
-//! - A memory is an address that the settings give, or a data object, with a cell for its size in bytes. Growing it changes the cell.
-//! - A table is an array of references with a cell for its size. A reference to a function is the address of a record with the address
-//!   of its code and the number of its type ([`Types`]), one for the host its number plus one, and null 0.
-//! - A global is a cell, unless it is known.
-//! - A tag is a number and an object in each thread for what is thrown; an exception's reference is the address of a copy ([`TagItem`]).
-//! - Trap codes are those of Cranelift and of [`traps`]. Source locations are offsets in the file; [`SourceLines`] knows lines for them.
+//! - A memory is a configured address or a data object, plus a cell for its size in bytes. Growing
+//!   the memory changes the cell.
+//! - A table is an array of references plus a cell for its size. A function reference is the
+//!   address of a record, which has the address of the code and the number of the type ([`Types`]).
+//!   A host reference is its number plus one. Null is 0.
+//! - A global is a cell, unless its value is constant and known.
+//! - A tag is a number plus a thread-local object for the exception in flight. An exception
+//!   reference is the address of a copy ([`TagItem`]).
+//! - Trap codes are Cranelift's and those in [`traps`]. Source locations are offsets in the binary;
+//!   [`SourceLines`] maps them to source lines.
 //!
 //! # Structure
 //!
-//! `parse` reads, `env` declares; `emit`, `memory` and `bulk` make code, `init` the function that makes an instance ready, `body`,
-//! `plain`, `atomics`, `simd` and `exceptions` the functions of the module. `queue` is the memory of threads that wait. `store` runs them, `program` makes one that no host attends, `wasi` has what programs import, `npu` the machine's own operations.
+//! - `parse` reads a module; `env` declares its items.
+//! - `emit`, `memory` and `bulk` emit code.
+//! - `init` emits the function that initializes an instance.
+//! - `body`, `plain`, `atomics`, `simd` and `exceptions` translate function bodies.
+//! - `queue` lays out the queue of waiting threads.
+//! - `store` runs instances; `program` makes a program that runs without a host.
+//! - `wasi` has the functions that programs import; `npu` has the machine's own operations.
 
 #![deny(missing_docs)]
 
@@ -67,15 +79,15 @@ use emit::Emitter;
 use env::Env;
 use wasmparser::FuncValidatorAllocations;
 
-/// A module of WebAssembly in one of Cranelift, whose functions are to be compiled.
+/// A WebAssembly module, translated into a Cranelift module; its functions are not compiled yet.
 pub struct Translated {
     /// The functions, with their CLIF.
     pub functions: Vec<(FuncId, Context)>,
-    /// Makes the instance ready; has no arguments and no results.
+    /// The function that initializes the instance, without arguments or results.
     pub init: FuncId,
-    /// What the module exports, in order.
+    /// The exports of the module, in order.
     pub exports: Vec<(String, Extern)>,
-    /// The shadow stack pointer, if every hardware thread has one, and where it points at first.
+    /// The shadow stack pointer and its initial value, if every hardware thread has its own copy.
     pub stack_pointer: Option<(GlobalItem, u32)>,
 }
 
@@ -88,11 +100,12 @@ impl std::fmt::Debug for Translated {
     }
 }
 
-/// Whether a module has tail calls, so that its functions want the convention for them.
+/// Returns whether a module has tail calls, which need [`Config::convention`] to be
+/// [`CallConv::Tail`](cranelift_codegen::isa::CallConv::Tail).
 ///
 /// # Errors
 ///
-/// [`WasmError::Invalid`] as far as that shows without validation, and what is refused in declarations.
+/// [`WasmError::Invalid`] for faults that show without validation, and errors in declarations.
 pub fn has_tail_calls(bytes: &[u8]) -> Result<bool> {
     Ok(parse::parse(bytes, &mut Types::default())?.has_tail_calls)
 }
@@ -101,7 +114,7 @@ pub fn has_tail_calls(bytes: &[u8]) -> Result<bool> {
 ///
 /// # Errors
 ///
-/// See [`WasmError`]. What was declared in the module of Cranelift by then stays there.
+/// See [`WasmError`]. Declarations made before the error stay in the Cranelift module.
 pub fn translate(
     module: &mut dyn Module,
     bytes: &[u8],

@@ -1,4 +1,4 @@
-//! Lines of the source, from the DWARF sections of a module.
+//! Source lines from the DWARF sections of a module.
 
 use addr2line::Context;
 use gimli::{Dwarf, EndianArcSlice, LittleEndian};
@@ -8,16 +8,16 @@ use std::fmt;
 use std::sync::Arc;
 use wasmparser::{Parser, Payload};
 
-/// What functions that are not exported have before the names of their module.
+/// The prefix of the symbols of functions that are not exported.
 pub(crate) const PREFIX: &str = "wasm.";
 
-/// The name of a function on the device for people: what compilers of C++ and Rust make of a path and of types is undone.
+/// Returns a readable name of a function on the device, with C++ and Rust symbols demangled.
 pub fn readable(function: &str) -> Cow<'_, str> {
     let (before, symbol) = match function.find(PREFIX) {
         Some(at) => function.split_at(at + PREFIX.len()),
         None => ("", function),
     };
-    // Any `f` could be the encoded name of a type.
+    // Without this check, `f` would demangle to the type `float`.
     if !ENCODED.iter().any(|start| symbol.starts_with(start)) {
         return Cow::Borrowed(function);
     }
@@ -27,17 +27,17 @@ pub fn readable(function: &str) -> Cow<'_, str> {
     }
 }
 
-/// What encoded names begin with: those of C++ and of Rust, the older and the newer.
+/// The prefixes of mangled names in C++ (and legacy Rust), and in Rust.
 const ENCODED: [&str; 2] = ["_Z", "_R"];
 
-/// A place in the source, as the compiler of the module wrote it down.
+/// A source location from the debug information.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceLine {
-    /// The file, by its path.
+    /// The path of the file.
     pub file: String,
     /// The line, from 1.
     pub line: u32,
-    /// The column, from 1, if the compiler said so.
+    /// The column, from 1, if known.
     pub column: Option<u32>,
 }
 
@@ -54,7 +54,7 @@ impl fmt::Display for SourceLine {
 /// The lines of one module.
 pub struct SourceLines {
     context: Context<EndianArcSlice<LittleEndian>>,
-    /// Where the contents of the code section start: DWARF counts from there.
+    /// The offset of the contents of the code section; DWARF addresses count from there.
     code: u32,
 }
 
@@ -67,7 +67,8 @@ impl fmt::Debug for SourceLines {
 }
 
 impl SourceLines {
-    /// Those of a binary module; `None` if it has none, or none that can be read: damage there is no fault of the module.
+    /// Reads the lines of a binary module. Returns `None` if it has no debug information or the
+    /// debug information is malformed: the module is valid all the same.
     pub fn new(bytes: &[u8]) -> Option<Self> {
         let mut sections = HashMap::new();
         let mut code = None;
@@ -93,7 +94,8 @@ impl SourceLines {
         })
     }
 
-    /// The line of the instruction at an offset in the module, where the compiler put it: that of an inlined function is its own.
+    /// Returns the line of the instruction at an offset in the module. An instruction of an inlined
+    /// function has its own line, not that of the call.
     pub fn at(&self, offset: u32) -> Option<SourceLine> {
         let address = offset.checked_sub(self.code)?;
         let location = self.context.find_location(u64::from(address)).ok()??;
@@ -116,14 +118,14 @@ mod tests {
             "wasm.std::panicking::rust_panic_with_hook"
         );
         assert_eq!(readable("wasm._ZN4list6appendEi"), "wasm.list::append(int)");
-        // Another function of the same name.
+        // The `.2` stands for another function with the same name.
         assert_eq!(
             readable("wasm._ZN4list6appendEi.2"),
             "wasm.list::append(int) [clone .2]"
         );
         assert_eq!(readable("wasm.abort"), "wasm.abort");
         assert_eq!(readable("_Z4stepv"), "step()");
-        // Alone, this would be the type `float`.
+        // As a mangled name, `f` would be the type `float`.
         assert_eq!((readable("wasm.f"), readable("f")), ("wasm.f".into(), "f".into()));
     }
 }

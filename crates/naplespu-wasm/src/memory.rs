@@ -1,13 +1,16 @@
-//! Accesses to linear memory: addresses, bounds, alignment.
+//! Accesses to linear memory: addresses, bounds and alignment.
 //!
-//! An access to `index + offset` is inside if `index` is at most the size of the memory less the offset and the bytes of the access. That is
-//! one compare, since a memory is never smaller than at its start. Later accesses to the same index in code that the check
-//! dominates need none if they reach no further, and move the bound of the first check if nothing that can be observed lies between.
-//! An index that its operations keep small (a mask, a shift, a byte that was loaded) needs none below the smallest size.
+//! An access to `index + offset` is in bounds if `index` is at most the memory size minus the
+//! offset and the bytes of the access. One compare checks this, since a memory is never smaller
+//! than its initial size. Later accesses to the same index in dominated code need no check if they
+//! reach no further. If they reach further, they increase the bound of the first check, provided no
+//! observable effect lies in between. An index that is small by its operations (a mask, a shift, a
+//! loaded byte) needs no check below the minimum size.
 //!
-//! The hint of alignment in an instruction promises nothing, and the machine has no access that is not aligned. So an address
-//! that is not known to be aligned is tested, and the rare ones that are not are taken by bytes, out of line. The test is one of the
-//! part of the address that is not known to be aligned: that of `list + 4 * at` is one of `list`.
+//! The alignment hint of an instruction guarantees nothing, and the machine has no unaligned
+//! access. Therefore an address of unknown alignment is tested, and rare unaligned accesses take an
+//! out-of-line path by bytes. The test covers only the part of the address with unknown alignment:
+//! the test of `list + 4 * at` is a test of `list`.
 
 use crate::config::PAGE;
 use crate::emit::{Emitter, Region};
@@ -20,59 +23,62 @@ use cranelift_codegen::ir::{
 use std::collections::HashMap;
 use wasmparser::MemArg;
 
-/// Offsets up to this one stay in the instruction: all accesses to a structure share an address.
+/// Offsets up to this one stay in the instruction, so that all accesses to a structure share an
+/// address.
 const SHARED_OFFSETS: u32 = 0xff;
 
-/// How many operations are followed to find out what an index can be: with two operands each, 64 in all.
+/// The depth of operations that the analysis of an index follows: at most 64 operations, with two
+/// operands each.
 const DEPTH: u32 = 6;
 
-/// A check that dominates the code that is made now.
+/// A check that dominates the current position.
 #[derive(Clone, Copy, Debug)]
 struct Check {
-    /// The access ends at most this far after the index.
+    /// The largest distance in bytes from the index to the end of a checked access.
     end: u64,
-    /// The constant that says so, and what it is for an end of 0.
+    /// The constant of the check, and how it depends on `end`.
     bound: Option<(Inst, Bound)>,
-    /// Effects that there were before it.
+    /// The number of effects before it.
     epoch: u32,
 }
 
-/// What a constant of a check is made of.
+/// How the constant of a check depends on `end`.
 #[derive(Clone, Copy, Debug)]
 enum Bound {
-    /// The bytes of the memory less the end.
+    /// The size of the memory minus `end`; the field is the size in bytes.
     Rest(u64),
-    /// The end, which is taken from the bytes of the memory.
+    /// The end itself, which the code subtracts from the size of the memory.
     End,
 }
 
-/// The checks that dominate the code that is made now.
+/// The checks that dominate the current position.
 #[derive(Debug, Default)]
 pub(crate) struct Checks {
     known: HashMap<(u32, Value), Check>,
-    /// What was known about an index before something else was, oldest first. Copies of all that is known, one for each block, would
-    /// take time with the square of the length of a function.
+    /// The previous check of an index for each change, oldest first. Copies of all checks for each
+    /// block would make translation quadratic in the length of a function.
     journal: Vec<((u32, Value), Option<Check>)>,
     epoch: u32,
 }
 
-/// The checks at some place.
+/// A position in the journal of checks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place(usize);
 
 impl Checks {
-    /// Something that can be observed, or a branch: a check after it cannot be made before.
+    /// Records an observable effect or a branch; later checks cannot move before it.
     pub fn effect(&mut self) {
         self.epoch += 1;
     }
 
-    /// The checks before the code that is made now, for [`Checks::back_to`].
+    /// Returns the current position, for [`Checks::back_to`].
     pub fn place(&self) -> Place {
         Place(self.journal.len())
     }
 
-    /// Code that can be reached from elsewhere, and only through that place: memories never shrink and values never change, so
-    /// what was checked there is still inside, in every round of a loop. Places come back in the order of blocks, inner ones first.
+    /// Returns to the checks at `place`, in code that is only reachable through that position.
+    /// Memories never shrink and values never change, so those checks hold there, also in every
+    /// iteration of a loop. Places are restored in the order of blocks, inner ones first.
     pub fn back_to(&mut self, place: Place) {
         self.effect();
         for (index, before) in self.journal.drain(place.0.min(self.journal.len())..).rev() {
@@ -92,16 +98,17 @@ impl Checks {
 /// A load or store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Access {
-    /// The instruction of CLIF.
+    /// The CLIF instruction.
     pub opcode: Opcode,
     /// The type of the value.
     pub ty: Type,
-    /// Bytes in memory.
+    /// The size in memory, in bytes.
     pub bytes: u32,
 }
 
 impl Access {
-    /// What an aligned address is a multiple of. Scalars of several words are accessed word by word.
+    /// Returns the alignment that the access needs, in bytes. Scalars of several words are accessed
+    /// by words.
     fn align(self) -> u32 {
         if self.ty.is_vector() {
             self.bytes
@@ -135,7 +142,7 @@ impl Emitter<'_, '_, '_, '_> {
 
     fn load_at(&mut self, access: Access, flags: MemFlagsData, address: Value, offset: i32) -> Value {
         let flags = self.builder.func.dfg.mem_flags.insert_unchecked(flags);
-        // What widens the lanes of a vector says so itself; its type is that of the address.
+        // The opcode of an extending vector load determines the lanes; its type is the address's.
         let controlling = if access.ty.is_vector() && access.opcode != Opcode::Load {
             types::I32
         } else {
@@ -177,13 +184,14 @@ impl Emitter<'_, '_, '_, '_> {
             .Store(access.opcode, access.ty, flags, offset.into(), value, address);
     }
 
-    /// The address in the device's memory, as a value and an offset, after the check.
+    /// Returns the address in the device's memory, as a value and an offset, after the bounds
+    /// check.
     pub fn address(&mut self, access: Access, arg: &MemArg, index: Value) -> Result<(Value, i32)> {
         let memory = self.memory(arg.memory())?;
         if self.env.config.bounds_checks {
             self.check(arg, access.bytes, index)?;
         }
-        // An offset that lies outside of every memory has trapped, and may be cut off.
+        // An offset outside every memory has trapped already, so truncation is safe.
         let offset = arg.offset as u32;
         let (folded, left) = (offset & !SHARED_OFFSETS, offset & SHARED_OFFSETS);
         let constant = self.constant_of(index);
@@ -215,14 +223,14 @@ impl Emitter<'_, '_, '_, '_> {
         }
     }
 
-    /// Traps if the access is not inside of the memory.
+    /// Traps if the access is out of bounds.
     fn check(&mut self, arg: &MemArg, bytes: u32, index: Value) -> Result<()> {
         let number = arg.memory();
         let memory = self.memory(number)?;
         let end = arg.offset.saturating_add(u64::from(bytes));
         let least = u64::from(memory.limits.min) * u64::from(PAGE);
         let index = self.builder.func.dfg.resolve_aliases(index);
-        // The end first: most memories are too small for any index that nothing is known about.
+        // `end` is compared first: most memories are too small for an index without a known bound.
         if end <= least && self.largest(index, DEPTH) <= least - end {
             return Ok(());
         }
@@ -250,7 +258,7 @@ impl Emitter<'_, '_, '_, '_> {
         let code = TrapCode::HEAP_OUT_OF_BOUNDS;
         let size = u64::from(memory.reserved);
         if end > size {
-            // No index is inside, however the memory grows.
+            // Every index is out of bounds, however the memory grows.
             let always = self.word(1);
             self.builder.ins().trapnz(always, code);
             return Ok(());
@@ -276,7 +284,7 @@ impl Emitter<'_, '_, '_, '_> {
         Ok(())
     }
 
-    /// An unsigned number that an integer of up to 32 bits never exceeds.
+    /// Returns an upper bound of an unsigned integer of up to 32 bits.
     fn largest(&self, value: Value, depth: u32) -> u64 {
         let dfg = &self.builder.func.dfg;
         let value = dfg.resolve_aliases(value);
@@ -314,7 +322,8 @@ impl Emitter<'_, '_, '_, '_> {
             InstructionData::Binary { opcode, args: [a, b] } if ty == types::I32 => match opcode {
                 Opcode::Band => largest(a).min(largest(b)),
                 Opcode::Bor | Opcode::Bxor => ones(64 - (largest(a) | largest(b)).leading_zeros()),
-                // What is too large for the type has wrapped, and may be anything.
+                // A bound above the range of the type means that the value may have wrapped: it can
+                // be anything.
                 Opcode::Iadd => largest(a).saturating_add(largest(b)),
                 Opcode::Imul => largest(a).saturating_mul(largest(b)),
                 Opcode::Ushr => match self.constant_of(b) {
@@ -340,7 +349,8 @@ impl Emitter<'_, '_, '_, '_> {
         if bound > any { any } else { bound }
     }
 
-    /// A value that is not 0 if the address is no multiple of a power of two; `None` if it is known to be.
+    /// Returns a value that is nonzero if the address is not a multiple of `align`, or `None` if it
+    /// is known to be aligned.
     pub fn may_be_misaligned(&mut self, align: u32, arg: &MemArg, index: Value) -> Option<Value> {
         let known = self.alignment(index, 8);
         let offset = arg.offset as u32;
@@ -358,8 +368,9 @@ impl Emitter<'_, '_, '_, '_> {
         Some(self.builder.ins().band(address, mask))
     }
 
-    /// A value whose bits below a power of two are those of another: what is left of sums without the parts that are multiples of it.
-    /// Elements of an array share it, and in a loop over them it does not change, so that the test leaves the loop.
+    /// Returns a value with the same low bits (below `align`, a power of two): the sum without its
+    /// terms that are multiples of `align`. All elements of an array share it. In a loop over the
+    /// elements it is loop-invariant, so that the test moves out of the loop.
     fn without_multiples(&self, value: Value, align: u32) -> Value {
         let dfg = &self.builder.func.dfg;
         let mut value = dfg.resolve_aliases(value);
@@ -381,7 +392,7 @@ impl Emitter<'_, '_, '_, '_> {
         value
     }
 
-    /// A power of two up to 16 that the value is known to be a multiple of.
+    /// Returns the largest power of two, up to 16, that the value is known to be a multiple of.
     fn alignment(&self, value: Value, depth: u32) -> u32 {
         const MOST: u32 = 16;
         let power = |bits: u32| 1 << bits.min(MOST.trailing_zeros());
@@ -414,7 +425,7 @@ impl Emitter<'_, '_, '_, '_> {
     }
 }
 
-/// The memory of an access.
+/// The memory index of an access.
 pub(crate) trait OfMemory {
     fn memory(&self) -> u32;
 }
@@ -423,7 +434,7 @@ impl OfMemory for MemArg {
     fn memory(&self) -> u32 {
         match self.target {
             wasmparser::MemArgTarget::Memory(index) => index,
-            // The validator lets this through for atomic accesses to arrays alone, which are refused.
+            // The validator accepts this only for atomic accesses to arrays, which are refused.
             _ => u32::MAX,
         }
     }

@@ -1,7 +1,8 @@
-//! What modules import from `npu`: the machine's own operations.
+//! The operations of the machine, which modules import from `npu`.
 //!
-//! A name is that of an intrinsic without its prefix, with values that WebAssembly has; addresses are those of the first memory. Beside them there
-//! are words of the scratchpad, by their addresses there.
+//! An import is named like its intrinsic without the prefix, and its types are WebAssembly's.
+//! Addresses are in the first memory. Two more functions load and store words of the scratchpad, by
+//! scratchpad address.
 
 use crate::emit::Emitter;
 use crate::env::Env;
@@ -13,21 +14,21 @@ use cranelift_codegen::isa::CallConv;
 use cranelift_module::Linkage;
 use npu_mc::machine::SCRATCHPAD_SPACE;
 
-/// The module that they are imported from.
+/// The module name of the imports.
 const MODULE: &str = "npu";
 
-/// What names of intrinsics begin with.
+/// The prefix of the names of intrinsics.
 pub(crate) const PREFIX: &str = "__builtin_npu_";
 
-/// Loads a word of the scratchpad, and stores one.
+/// The names of the functions that load and store a word of the scratchpad.
 const LOAD: &str = "scratchpad_load";
 const STORE: &str = "scratchpad_store";
 
 /// Intrinsics whose first argument is an address in memory.
 const OF_ADDRESSES: [&str; 2] = ["flush", "dcache_inv"];
 
-/// Declares the function that is imported; `None` if it is none of the machine's operations. The compiler refuses names and types
-/// that mean nothing.
+/// Declares an imported operation. Returns `None` if the import is not an operation of the machine.
+/// The compiler later refuses unknown names and wrong types.
 pub(crate) fn import(env: &mut Env<'_, '_>, import: &Import<'_>) -> Result<Option<Extern>> {
     let ImportKind::Func(ty) = import.kind else {
         return Ok(None);
@@ -42,8 +43,9 @@ pub(crate) fn import(env: &mut Env<'_, '_>, import: &Import<'_>) -> Result<Optio
 }
 
 impl Emitter<'_, '_, '_, '_> {
-    /// What a call of an operation of the machine becomes, if it is not a call with these arguments; addresses among them are made those of
-    /// the device.
+    /// Translates a call of an operation to instructions, if it is not a plain call, and returns
+    /// its results. Otherwise converts the addresses in `args` to device addresses and returns
+    /// `None`.
     pub fn operation(&mut self, function: u32, args: &mut [Value]) -> Result<Option<Vec<Value>>> {
         let info = self.env.info;
         let mut functions = info
@@ -70,7 +72,8 @@ impl Emitter<'_, '_, '_, '_> {
                 let base = self.memory(0)?.base;
                 let base = self.base(base);
                 let there = self.builder.ins().iadd(*address, base);
-                // Any byte stands for its line here; the machine wants the address of a word.
+                // Any byte address selects its cache line, but the machine expects the address of a
+                // word.
                 let word = self.builder.ins().iconst(types::I32, -4);
                 *address = self.builder.ins().band(there, word);
                 Ok(None)

@@ -1,4 +1,5 @@
-//! A binary module as lists, validated but for the bodies of its functions, which are validated as they are translated.
+//! Reads a binary module into lists. Everything is validated except function bodies, which are
+//! validated during their translation.
 
 use crate::config::Config;
 use crate::error::{Result, WasmError};
@@ -18,7 +19,7 @@ pub(crate) enum ConstOp {
     /// The bits.
     F32(u32),
     F64(u64),
-    /// The bytes, the first one lowest.
+    /// The bytes; the first is the lowest.
     V128(u128),
     Global(u32),
     Null,
@@ -31,7 +32,7 @@ pub(crate) enum ConstOp {
     Mul64,
 }
 
-/// What is imported, with its offset.
+/// An import, with its offset in the module.
 #[derive(Debug)]
 pub(crate) struct Import<'a> {
     pub module: &'a str,
@@ -40,23 +41,23 @@ pub(crate) struct Import<'a> {
     pub offset: u64,
 }
 
-/// The type that an import asks for.
+/// The type that an import requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ImportKind {
     Func(TypeId),
     Table(Limits, Reference),
-    /// With whether it has to be shared.
+    /// The limits, and whether the memory is shared.
     Memory(Limits, bool),
     Global(ValueType, bool),
     Tag(TypeId),
 }
 
-/// Sizes of a memory, in pages, or of a table, in elements.
+/// The size limits of a memory, in pages, or of a table, in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// At the start.
+    /// The initial size.
     pub min: u32,
-    /// At most, if that is said.
+    /// The maximum size, if declared.
     pub max: Option<u32>,
 }
 
@@ -82,7 +83,7 @@ pub(crate) struct Global {
     pub init: Vec<ConstOp>,
 }
 
-/// Where an active segment goes: index of the memory or table, and the offset there.
+/// The destination of an active segment: the index of the memory or table, and the offset in it.
 pub(crate) type Place = (u32, Vec<ConstOp>);
 
 #[derive(Debug)]
@@ -95,41 +96,42 @@ pub(crate) struct Data<'a> {
 #[derive(Debug)]
 pub(crate) struct Elements {
     pub active: Option<Place>,
-    /// Only there to say that functions are referred to.
+    /// Whether the segment only declares that functions are referenced.
     pub declared: bool,
     pub items: Vec<Vec<ConstOp>>,
     pub offset: u64,
 }
 
-/// A module, as it stands in the file.
+/// The contents of a module.
 #[derive(Default)]
 pub(crate) struct ModuleInfo<'a> {
-    /// Of each index of a type.
+    /// The number of each type, by index.
     pub types: Vec<TypeId>,
     pub imports: Vec<Import<'a>>,
-    /// Types of the functions that the module defines.
+    /// The types of the functions that the module defines.
     pub functions: Vec<TypeId>,
     pub tables: Vec<Table>,
     pub memories: Vec<Memory>,
     pub globals: Vec<Global>,
-    /// Types and numbers of the tags that the module defines.
+    /// The types and numbers of the tags that the module defines.
     pub tags: Vec<(TypeId, u32)>,
     pub exports: Vec<(&'a str, ExternalKind, u32)>,
     pub start: Option<u32>,
     pub elements: Vec<Elements>,
     pub data: Vec<Data<'a>>,
     pub bodies: Vec<(FuncToValidate<ValidatorResources>, FunctionBody<'a>)>,
-    /// Names of functions, by index.
+    /// The names of functions, by index.
     pub names: HashMap<u32, &'a str>,
-    /// The global that has the name of the shadow stack pointer.
+    /// The index of the global with the name of the shadow stack pointer.
     pub stack_pointer: Option<u32>,
-    /// Whether the module has an instruction that grows a memory, or a table.
+    /// Whether the module has an instruction that grows a memory or a table.
     pub grows_memory: bool,
     pub grows_table: bool,
     pub has_tail_calls: bool,
 }
 
-/// What the validator lets through. What of this is not translated is refused by name.
+/// Returns the features that the validator accepts. Features without a translation are refused
+/// later, by name.
 pub(crate) fn features() -> WasmFeatures {
     WasmFeatures::default() | WasmFeatures::LEGACY_EXCEPTIONS
 }
@@ -267,7 +269,7 @@ impl<'a> ModuleInfo<'a> {
                 }
             }
             Payload::CustomSection(section) => {
-                // What is wrong in a custom section is no fault of the module.
+                // Faults in custom sections do not make a module invalid.
                 if let KnownCustom::Name(names) = section.as_known() {
                     for subsection in names.into_iter().flatten() {
                         match subsection {
@@ -309,23 +311,24 @@ impl<'a> ModuleInfo<'a> {
         })
     }
 
-    /// The type with this index of the module.
+    /// Returns the type with this index in the module.
     pub fn type_at(&self, index: u32) -> Result<TypeId> {
         let ty = self.types.get(index as usize).copied();
         ty.ok_or_else(|| WasmError::internal("a type that the validator accepts"))
     }
 
-    /// Whether the module exports something of this kind.
+    /// Returns whether the module exports an item of this kind.
     pub fn exports_any(&self, kind: ExternalKind) -> bool {
         self.exports.iter().any(|&(_, found, _)| found == kind)
     }
 
-    /// Whether the memories that the module defines keep their sizes.
+    /// Returns whether the memories that the module defines have constant sizes.
     pub fn is_memory_fixed(&self, config: &Config) -> bool {
         !self.grows_memory && (config.closed || !self.exports_any(ExternalKind::Memory))
     }
 
-    /// A memory that nobody grows has a known size, which is worth a look ahead.
+    /// Records instructions that grow memories or tables. This extra pass pays off, since a memory
+    /// without growth has a constant size.
     fn note_growth(&mut self, body: &FunctionBody<'a>) -> Result<()> {
         let mut reader = body.get_operators_reader()?;
         while !reader.eof() {

@@ -1,4 +1,4 @@
-//! Instructions that take values and give values, and neither branch nor call.
+//! Translates scalar instructions that neither branch nor call.
 
 use crate::body::Body;
 use crate::error::Result;
@@ -28,7 +28,7 @@ impl Body<'_, '_, '_, '_, '_> {
         Ok(())
     }
 
-    /// An operation that may trap.
+    /// Translates a division or remainder, which may trap.
     fn division(
         &mut self,
         make: impl FnOnce(cranelift_frontend::FuncInstBuilder<'_, '_>, Value, Value) -> Value,
@@ -59,13 +59,13 @@ impl Body<'_, '_, '_, '_, '_> {
         Ok(())
     }
 
-    /// The low bits, as a signed number.
+    /// Sign-extends the low bits.
     fn sign(&mut self, from: Type, to: Type) -> Result<()> {
         self.unary(|ins, a| ins.ireduce(from, a))?;
         self.unary(|ins, a| ins.sextend(to, a))
     }
 
-    /// To an integer, with a trap if it has none.
+    /// Truncates a float to an integer; traps if the result is out of range.
     fn truncate(&mut self, ty: Type, signed: bool) -> Result<()> {
         self.emitter.checks.effect();
         self.unary(|ins, a| {
@@ -89,13 +89,13 @@ impl Body<'_, '_, '_, '_, '_> {
         self.emitter.store(Access { opcode, ty, bytes }, arg, index, value)
     }
 
-    /// Three operands, in order.
+    /// Pops three operands; the last is on top of the stack.
     fn three(&mut self) -> Result<[Value; 3]> {
         let [c, b, a] = [self.pop()?, self.pop()?, self.pop()?];
         Ok([a, b, c])
     }
 
-    /// Two halves of 128 bits.
+    /// Pushes the two halves of a 128-bit value.
     fn push_halves(&mut self, value: Value) {
         let (low, high) = self.emitter.builder.ins().isplit(value);
         self.push(low);

@@ -1,4 +1,5 @@
-//! A module as a program that no host attends: its entry calls one function with fixed arguments, and leaves the results in memory.
+//! Turns a module into a program that runs without a host: its entry calls one function with
+//! constant arguments and stores the results in memory.
 
 use crate::error::{Result, WasmError};
 use crate::items::{FuncItem, GlobalItem};
@@ -14,22 +15,22 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_module::{DataDescription, DataId, FuncId, Linkage, Module, ModuleError};
 use npu_mc::machine::CACHE_LINE;
 
-/// What a program calls.
+/// The call that a program makes.
 #[derive(Clone, Debug)]
 pub struct ProgramCall {
     /// The function.
     pub function: FuncItem,
-    /// Its arguments, the same for every thread. References cannot be given but for null.
+    /// Its arguments, the same on every thread. The only reference allowed is null.
     pub args: Vec<Value>,
-    /// Hardware threads that run the program, of one core.
+    /// The number of hardware threads of one core that run the program.
     pub threads: u32,
-    /// Bytes of the shadow stack, which the threads share in equal parts.
+    /// The size of the shadow stack in bytes. The threads share it in equal parts.
     pub stack_bytes: u32,
 }
 
-/// The functions of a program beside those of the module.
+/// The functions of a program in addition to those of the module.
 pub struct Program {
-    /// What the start-up code has to call on every thread.
+    /// The symbol of the function that the start-up code calls on every thread.
     pub entry: String,
     /// The functions, with their CLIF.
     pub functions: Vec<(FuncId, Context)>,
@@ -44,23 +45,27 @@ impl std::fmt::Debug for Program {
     }
 }
 
-/// The section of the constructors, which the start-up code calls before the entry, on the first thread alone.
+/// The section of constructors. The start-up code calls them before the entry, on the first thread
+/// only.
 const CONSTRUCTORS: &str = ".init_array";
 
-/// Names of what is made here, behind the prefix.
+/// The names of the generated symbols, after the prefix.
 const ENTRY: &str = "wasm.program";
 const CONSTRUCTOR: &str = "wasm.constructor";
 const LIST: &str = "wasm.constructors";
 const ARGUMENTS: &str = "wasm.arguments";
 const RESULTS: &str = "wasm.results";
 
-/// Makes the entry of a program and the constructor that makes the module ready. The entry leaves the results of each thread in the object
-/// `wasm.results`, one line of the cache or several a thread, in which each result stands at a multiple of its size, and returns their
-/// address, which is what the start-up code tells the host.
+/// Makes the entry of a program, and the constructor that initializes the module.
+///
+/// The entry stores the results of each thread in the object `wasm.results`. Each thread has one or
+/// more cache lines there, and each result is aligned to its size. The entry returns the address of
+/// its results, which the start-up code reports to the host.
 ///
 /// # Errors
 ///
-/// [`WasmError::Define`] if names are taken, [`WasmError::Internal`] if the arguments do not fit the function.
+/// [`WasmError::Define`] if a name is taken, [`WasmError::Internal`] if the arguments do not match
+/// the function.
 pub fn program(
     module: &mut dyn Module,
     translated: &Translated,
@@ -96,7 +101,8 @@ pub fn program(
         result_places.push(slot as i32);
         slot += ty.bytes();
     }
-    // Every thread has lines of its own: what one writes back, no other has.
+    // Threads do not share cache lines, so that a write-back does not overwrite another thread's
+    // results.
     let slot = slot.max(1).next_multiple_of(CACHE_LINE);
     let results = maker.object(RESULTS, true, |data| {
         data.define_zeroinit((slot * call.threads) as usize)
@@ -143,7 +149,8 @@ pub fn program(
     })
 }
 
-/// Gives the thread its part of the shadow stack: the first has the upper one.
+/// Sets the shadow stack pointer of the thread to its part; the first thread has the uppermost
+/// part.
 fn own_stack(
     module: &mut dyn Module,
     builder: &mut FunctionBuilder<'_>,
@@ -157,7 +164,8 @@ fn own_stack(
     let cell = builder.ins().tls_value(types::I32, cell);
     let below = builder.ins().imul_imm_u(thread, i64::from(part));
     let top = builder.ins().iconst(types::I32, i64::from(first));
-    // A stack that the module is not linked with has no parts: threads that have none share the end of the memory.
+    // A module linked without that stack has no parts for some threads. Such threads start at 0,
+    // that is, at the end of the address space.
     let fits = builder.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, top, below);
     let zero = builder.ins().iconst(types::I32, 0);
     let pointer = builder.ins().isub(top, below);
@@ -170,7 +178,7 @@ fn symbol(module: &mut dyn Module, builder: &mut FunctionBuilder<'_>, data: Data
     builder.ins().symbol_value(types::I32, value)
 }
 
-/// Calls one of the machine's operations, which has a word as its result or none.
+/// Emits a call of an intrinsic that has one word as its result, or none.
 fn intrinsic(
     module: &mut dyn Module,
     builder: &mut FunctionBuilder<'_>,
@@ -195,7 +203,7 @@ fn fault(name: &str, error: ModuleError) -> WasmError {
     }
 }
 
-/// Adds to a module of Cranelift.
+/// Adds definitions to a Cranelift module.
 struct Maker<'a> {
     module: &'a mut dyn Module,
     prefix: &'a str,
@@ -204,7 +212,7 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    /// A function of one block.
+    /// Defines a function with one block.
     fn define(
         &mut self,
         name: &str,
@@ -241,8 +249,8 @@ impl Maker<'_> {
         Ok(id)
     }
 
-    /// Lets the start-up code make the module ready. The convention of constructors is not that of a module with tail calls, so there is a
-    /// function between them.
+    /// Registers a constructor that initializes the module. Constructors do not have the calling
+    /// convention of a module with tail calls, hence the function in between.
     fn constructor(&mut self, init: FuncId) -> Result<()> {
         let name = format!("{}{CONSTRUCTOR}", self.prefix);
         let own = self.define(

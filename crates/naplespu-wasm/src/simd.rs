@@ -1,11 +1,12 @@
-//! Instructions on 128-bit vectors, relaxed ones among them.
+//! Translates 128-bit vector instructions, including relaxed ones.
 //!
-//! WebAssembly has one type of 128 bits, and CLIF one for each shape. A value on the stack has the shape that it was made with,
-//! and is cast where an instruction wants another one; what leaves the stack, to a local, a block or a call, is [`WHOLE`]. Lanes are
-//! in order of their bytes in memory, so casts are of little-endian values.
+//! WebAssembly has one 128-bit type; CLIF has one for each lane shape. A value on the stack has the
+//! shape of the instruction that made it, and is cast when an instruction needs another shape.
+//! Values that leave the stack, to locals, blocks or calls, are [`WHOLE`]. Lanes are in the order
+//! of their bytes in memory, so casts are little-endian.
 //!
-//! Relaxed instructions give what the others give where that is cheap: sums of products are rounded twice, and the lesser and the greater are those
-//! of `pmin` and `pmax`.
+//! Relaxed instructions behave like the strict ones where that is cheap. Fused multiply-adds round
+//! twice, and relaxed minimum and maximum are `pmin` and `pmax`.
 
 use crate::body::Body;
 use crate::emit::Emitter;
@@ -27,7 +28,7 @@ impl Emitter<'_, '_, '_, '_> {
         self.builder.ins().vconst(ty, constant)
     }
 
-    /// The same bits as a vector of this shape.
+    /// Casts a vector to this shape, keeping its bits.
     pub fn cast(&mut self, value: Value, ty: Type) -> Value {
         let dfg = &self.builder.func.dfg;
         if dfg.value_type(value) == ty {
@@ -51,7 +52,7 @@ impl Emitter<'_, '_, '_, '_> {
         self.builder.ins().bitcast(ty, flags, value)
     }
 
-    /// A value as it is outside of the stack.
+    /// Returns a value in its type outside the value stack.
     pub fn settled(&mut self, value: Value) -> Value {
         if self.builder.func.dfg.value_type(value).is_vector() {
             self.cast(value, WHOLE)
@@ -61,7 +62,7 @@ impl Emitter<'_, '_, '_, '_> {
     }
 }
 
-/// Integers in place of floats.
+/// Returns the integer type with the same lanes as a float type.
 fn of_bits(ty: Type) -> Type {
     match ty {
         F32X4 => I32X4,
@@ -70,7 +71,7 @@ fn of_bits(ty: Type) -> Type {
     }
 }
 
-/// Instructions that make a value of one or two.
+/// The builder of the instruction that computes a value from one or two operands.
 type Ins<'f, 'b> = FuncInstBuilder<'f, 'b>;
 
 impl Body<'_, '_, '_, '_, '_> {
@@ -93,7 +94,7 @@ impl Body<'_, '_, '_, '_, '_> {
         Ok(())
     }
 
-    /// Values in the shape of the last one, as integers.
+    /// Pops values, all cast to the shape of the topmost one, as integers.
     fn alike<const N: usize>(&mut self) -> Result<[Value; N]> {
         let last = self.pop()?;
         let ty = of_bits(self.emitter.builder.func.dfg.value_type(last));
@@ -113,7 +114,7 @@ impl Body<'_, '_, '_, '_, '_> {
         self.lanes2(ty, |ins, a, b| ins.fcmp(cc, a, b))
     }
 
-    /// A vector and the bits that its lanes are moved by, which are taken as many as a lane has.
+    /// Shifts the lanes of a vector; the shift amount is taken modulo the bits of a lane.
     fn shift(&mut self, ty: Type, make: impl FnOnce(Ins<'_, '_>, Value, Value) -> Value) -> Result<()> {
         let bits = self.pop()?;
         let a = self.lanes(ty)?;
@@ -122,7 +123,7 @@ impl Body<'_, '_, '_, '_, '_> {
         Ok(())
     }
 
-    /// The lower or upper lanes, twice as wide.
+    /// Widens the lower or upper lanes to twice their width.
     fn widen(&mut self, a: Value, high: bool, signed: bool) -> Value {
         let ins = self.emitter.builder.ins();
         match (high, signed) {
@@ -155,13 +156,13 @@ impl Body<'_, '_, '_, '_, '_> {
         Ok(())
     }
 
-    /// The sums of lanes that stand side by side, twice as wide.
+    /// Adds adjacent lanes, widened to twice their width.
     fn sum_of_pairs(&mut self, a: Value, signed: bool) -> Value {
         let (low, high) = (self.widen(a, false, signed), self.widen(a, true, signed));
         self.emitter.builder.ins().iadd_pairwise(low, high)
     }
 
-    /// The sums of products of signed lanes that stand side by side, twice as wide.
+    /// Adds the products of adjacent signed lanes, widened to twice their width.
     fn dot(&mut self, from: Type) -> Result<Value> {
         let (b, a) = (self.lanes(from)?, self.lanes(from)?);
         let [low, high] = [false, true].map(|half| {
@@ -171,7 +172,8 @@ impl Body<'_, '_, '_, '_, '_> {
         Ok(self.emitter.builder.ins().iadd_pairwise(low, high))
     }
 
-    /// One of two by a compare, so that the first one is taken if there is no number: `pmin` and `pmax`.
+    /// Selects one of two operands by a compare; the first one if they are unordered: `pmin`,
+    /// `pmax`.
     fn pick(&mut self, ty: Type, cc: FloatCC) -> Result<()> {
         let (b, a) = (self.lanes(ty)?, self.lanes(ty)?);
         let mask = self.emitter.builder.ins().fcmp(cc, b, a);
@@ -182,7 +184,8 @@ impl Body<'_, '_, '_, '_, '_> {
         Ok(())
     }
 
-    /// The product of two and the sum with a third one, each rounded; of the product's negative with `negated`.
+    /// Adds a third operand to the product of two, rounding both results. With `negated`, the
+    /// product is negated.
     fn multiply_add(&mut self, ty: Type, negated: bool) -> Result<()> {
         let [c, b, a] = [self.lanes(ty)?, self.lanes(ty)?, self.lanes(ty)?];
         let product = self.emitter.builder.ins().fmul(a, b);
@@ -247,7 +250,7 @@ impl Body<'_, '_, '_, '_, '_> {
         self.lanes1(ty, |ins, a| ins.vhigh_bits(I32, a))
     }
 
-    /// Two lanes of `f64` as integers, with two zeros after them.
+    /// Converts two `f64` lanes to 32-bit integers, followed by two zero lanes.
     fn truncate_doubles(&mut self, signed: bool) -> Result<()> {
         let a = self.lanes(F64X2)?;
         let zero = self.emitter.vector(I64X2, 0);
@@ -267,7 +270,7 @@ impl Body<'_, '_, '_, '_, '_> {
         Ok(())
     }
 
-    /// A scalar in memory.
+    /// Loads a scalar.
     fn load_scalar(&mut self, arg: &MemArg, ty: Type) -> Result<Value> {
         let index = self.pop()?;
         let access = Access {
@@ -313,7 +316,7 @@ impl Body<'_, '_, '_, '_, '_> {
         self.emitter.store(access, arg, index, value)
     }
 
-    /// Eight bytes, whose lanes become twice as wide.
+    /// Loads eight bytes and widens the lanes to twice their width.
     fn load_extended(&mut self, arg: &MemArg, opcode: Opcode, ty: Type) -> Result<()> {
         let index = self.pop()?;
         let value = self.emitter.load(Access { opcode, ty, bytes: 8 }, arg, index)?;
@@ -321,7 +324,7 @@ impl Body<'_, '_, '_, '_, '_> {
         Ok(())
     }
 
-    /// Instructions on vectors; the last ones that an instruction can be.
+    /// Translates a vector instruction; this is the last translator.
     pub fn simd(&mut self, op: &Operator<'_>) -> Result<()> {
         let whole = |opcode| Access {
             opcode,

@@ -1,4 +1,4 @@
-//! Instances on the simulator.
+//! Instances of modules on the simulator.
 
 use crate::config::{Config, PAGE};
 use crate::error::{Result, WasmError};
@@ -13,10 +13,10 @@ use naplespu_jit::{HostFunction, LinkError, Location, NpuModule, RunError};
 use std::collections::HashMap;
 use std::fmt;
 
-/// The symbol whose address is the lowest one of the stack.
+/// The symbol whose address is the lowest address of the stack.
 const STACK_LIMIT: &str = "wasm.stack_limit";
 
-/// A value of WebAssembly, as the host has it. Floats are their bits.
+/// A WebAssembly value on the host. Floats are represented by their bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
     /// `i32`.
@@ -27,11 +27,11 @@ pub enum Value {
     F32(u32),
     /// The bits of an `f64`.
     F64(u64),
-    /// The bytes of a `v128`, the first one lowest.
+    /// The bytes of a `v128`; the first byte is the lowest.
     V128(u128),
     /// A function, by the address of its record; `None` is null.
     Func(Option<u32>),
-    /// Something of the host, by its number; `None` is null.
+    /// A host reference, by its number; `None` is null.
     Extern(Option<u32>),
     /// An exception, by its address; `None` is null.
     Exn(Option<u32>),
@@ -69,7 +69,8 @@ impl Value {
         })
     }
 
-    /// Whether this can be a value of the type, as far as the host knows.
+    /// Returns whether the value can have this type. The type of a function reference is not
+    /// checked.
     pub(crate) fn fits(self, ty: ValueType) -> bool {
         let of_host = |target| matches!(target, Target::Extern | Target::NoExtern);
         let thrown = |target| matches!(target, Target::Exn | Target::NoExn);
@@ -88,7 +89,8 @@ impl Value {
 }
 
 impl fmt::Display for Value {
-    /// Integers as signed decimals, floats as Rust prints them, vectors as four words: `i32x4:0x00000001 0x00000002 0x00000003 0x00000004`.
+    /// Prints integers as signed decimals, floats as Rust prints them, and vectors as four words:
+    /// `i32x4:0x00000001 0x00000002 0x00000003 0x00000004`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::I32(value) => value.fmt(f),
@@ -110,43 +112,43 @@ impl fmt::Display for Value {
     }
 }
 
-/// Why a call gave no results.
+/// The reason why a call returned no results.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
     /// The instance exports no function of this name.
-    #[error("there is no exported function '{0}'")]
+    #[error("no exported function has the name '{0}'")]
     NoSuchFunction(String),
-    /// The arguments do not fit.
+    /// The arguments do not match the type of the function.
     #[error("the function takes {expected:?}")]
     Arguments {
-        /// Types of the arguments.
+        /// The types of the parameters.
         expected: Vec<ValueType>,
     },
-    /// A trap of WebAssembly.
+    /// A WebAssembly trap.
     #[error("trap: {what}{}{}{}", .function.as_ref().map_or(String::new(), |name| format!(" in {}", readable(name))), .offset.map_or(String::new(), |at| format!(" at offset {at:#x}")), .line.as_ref().map_or(String::new(), |line| format!(" ({line})")))]
     Trap {
-        /// What the specification calls it.
+        /// The name of the trap in the specification.
         what: &'static str,
-        /// The function, by its name on the device.
+        /// The name of the function on the device.
         function: Option<String>,
-        /// The instruction, in bytes from the start of the module.
+        /// The offset of the instruction in the binary module, in bytes.
         offset: Option<u32>,
-        /// Where that is in the source, if the module says.
+        /// The source line, if the module has debug information.
         line: Option<SourceLine>,
     },
-    /// The program ended, with this status.
+    /// The program exited with this status.
     #[error("the program ended with status {0}")]
     Exit(u32),
-    /// Anything else that stopped the call.
+    /// Any other error during the call.
     #[error("{}", .0.with_places(&place))]
     Run(#[from] RunError),
-    /// A fault of this crate.
+    /// A bug in this crate.
     #[error("internal error: {0}")]
     Internal(String),
 }
 
-/// A place by its function and its offset in the module, as in [`CallError::Trap`].
+/// Formats a location as function and offset in the module, as in [`CallError::Trap`].
 fn place(at: &Location) -> String {
     let function = at.function.as_ref();
     let function = function.map_or(String::new(), |name| format!(" in {}", readable(name)));
@@ -164,25 +166,26 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// What is exported under this name.
+    /// Returns the export with this name.
     pub fn export(&self, name: &str) -> Option<Extern> {
         self.exports.get(name).copied()
     }
 
-    /// All that is exported, by name.
+    /// Returns all exports with their names.
     pub fn exports(&self) -> impl Iterator<Item = (&str, Extern)> {
         self.exports.iter().map(|(name, item)| (name.as_str(), *item))
     }
 }
 
-/// Instances on one simulated device, and what they can import.
+/// Instances on one simulated device, and the items that they can import.
 pub struct Store {
     module: NpuModule,
     types: Types,
     imports: Imports,
     config: Config,
     instances: usize,
-    /// The lines of modules that have some, and whose functions those of a name on the device are.
+    /// The source lines of the modules that have debug information; `lines_of` maps the name of a
+    /// function on the device to its index here.
     lines: Vec<SourceLines>,
     lines_of: HashMap<String, usize>,
 }
@@ -197,8 +200,8 @@ impl fmt::Debug for Store {
 }
 
 impl Store {
-    /// An empty store on a module that nobody has put anything into. Instances get memories at known addresses, a checked
-    /// stack of 16 MiB for calls by one thread, and no limit of instructions.
+    /// Creates an empty store on an unused module. Instances get memories at known addresses, a
+    /// checked stack of 16 MiB for calls on one thread, and no instruction limit.
     pub fn new(mut module: NpuModule, mut config: Config) -> Self {
         module.set_step_limit(u64::MAX);
         if config.bounds_checks && !config.thread_stacks {
@@ -216,33 +219,34 @@ impl Store {
         }
     }
 
-    /// The device and its code.
+    /// Returns the device and its code.
     pub fn module(&self) -> &NpuModule {
         &self.module
     }
 
-    /// The device and its code, to be changed.
+    /// Returns the device and its code for changes.
     pub fn module_mut(&mut self) -> &mut NpuModule {
         &mut self.module
     }
 
-    /// Offers something to modules that are instantiated later.
+    /// Makes an item importable by modules that are loaded later.
     pub fn define(&mut self, module: &str, name: &str, item: Extern) {
         self.imports.define(module, name, item);
     }
 
-    /// Offers all that an instance exports under the name of a module.
+    /// Makes all exports of an instance importable under a module name.
     pub fn register(&mut self, module: &str, instance: &Instance) {
         for (name, item) in instance.exports() {
             self.imports.define(module, name, item);
         }
     }
 
-    /// Declares a function that is defined in the module of Cranelift under this name, so that it can be imported.
+    /// Declares a function that the Cranelift module defines under this name, so that modules can
+    /// import it.
     ///
     /// # Errors
     ///
-    /// [`WasmError::Define`] if the name stands for something else.
+    /// [`WasmError::Define`] if the name is declared differently.
     pub fn function(&mut self, name: &str, ty: &FuncType) -> Result<FuncItem> {
         let signature = ty.signature(self.config.convention);
         let declared = self.module.declare_function(name, Linkage::Import, &signature);
@@ -253,7 +257,7 @@ impl Store {
         })
     }
 
-    /// Defines a function that the host computes, so that it can be imported.
+    /// Defines a function that runs on the host, so that modules can import it.
     ///
     /// # Errors
     ///
@@ -270,7 +274,8 @@ impl Store {
         })
     }
 
-    /// Translates and compiles a binary module and links it with what was offered; [`Store::start`] makes it ready.
+    /// Translates and compiles a binary module, and links it with the importable items.
+    /// [`Store::start`] initializes the instance.
     ///
     /// # Errors
     ///
@@ -295,7 +300,7 @@ impl Store {
             config.memory_bases.push(base.ok_or_else(|| WasmError::TooLarge {
                 offset,
                 what: format!(
-                    "a memory of {} pages; each can have {} here, as long as the device has room",
+                    "a memory of {} pages; the limit is {} for each memory, if the device has room",
                     limits.min,
                     config.memory_reservation / PAGE
                 ),
@@ -332,11 +337,11 @@ impl Store {
         })
     }
 
-    /// Initializes memories and tables of an instance, and runs its start function.
+    /// Initializes the memories and tables of an instance and runs its start function.
     ///
     /// # Errors
     ///
-    /// See [`CallError`]; what was written by then stays written.
+    /// See [`CallError`]. Writes before the error stay.
     pub fn start(&mut self, instance: &Instance) -> std::result::Result<(), CallError> {
         match instance.init {
             Some(init) => {
@@ -347,7 +352,7 @@ impl Store {
         }
     }
 
-    /// A memory or table with the size that it has now.
+    /// Returns a memory or table with its current size as its minimum.
     fn as_it_is(&self, mut item: Extern) -> Extern {
         let word = |data| self.module.data_address(data).map(|at| self.module.read_word(at));
         match &mut item {
@@ -383,11 +388,11 @@ impl Store {
         }
     }
 
-    /// The type of a function.
+    /// Returns the type of a function.
     ///
     /// # Errors
     ///
-    /// [`WasmError::Internal`] if the function is none of this store.
+    /// [`WasmError::Internal`] if the function is not in this store.
     pub fn type_of(&self, item: FuncItem) -> Result<&FuncType> {
         self.types.get(item.ty)
     }
@@ -421,8 +426,9 @@ impl Store {
         values.ok_or_else(|| CallError::Internal("results of the types that were declared".to_owned()))
     }
 
-    /// Calls a function on several hardware threads at once, and gives the results of each. With [`Config::thread_stacks`] they share the
-    /// shadow stack of the instance, which has `stack_bytes`, in equal parts.
+    /// Calls a function on several hardware threads at once and returns the results of each thread.
+    /// With [`Config::thread_stacks`] the threads share the shadow stack of the instance,
+    /// `stack_bytes` long, in equal parts.
     ///
     /// # Errors
     ///
@@ -469,14 +475,14 @@ impl Store {
         results.ok_or_else(|| CallError::Internal("results of the types that were declared".to_owned()))
     }
 
-    /// The value of a global.
+    /// Returns the value of a global.
     pub fn global(&self, item: GlobalItem) -> Option<Value> {
         let address = self.module.data_address(item.data)?;
         let value = self.module.read_value(address, item.ty.clif())?;
         Value::of_clif(&value, item.ty)
     }
 
-    /// The address of a memory's first byte on the device.
+    /// Returns the address of a memory's first byte on the device.
     pub fn base(&self, base: Base) -> Option<u32> {
         match base {
             Base::At(address) => Some(address),
@@ -484,21 +490,22 @@ impl Store {
         }
     }
 
-    /// The line in the source of an instruction of this function on the device, if its module has lines: `offset` is that of the instruction in the
-    /// file of the module.
+    /// Returns the source line of an instruction, if the module of the function has debug
+    /// information. `function` is the name on the device, and `offset` is the offset of the
+    /// instruction in the binary module.
     pub fn source_line(&self, function: &str, offset: u32) -> Option<SourceLine> {
         let lines = self.lines.get(*self.lines_of.get(function)?)?;
         lines.at(offset)
     }
 
-    /// A trap by the name that the specification has for it.
+    /// Names WebAssembly traps as the specification does.
     fn call_error(&self, error: RunError) -> CallError {
         match error {
             RunError::Trap(report) => match report.code.and_then(traps::describe) {
                 Some(what) => {
                     let offset = report.srcloc.map(|location| location.bits());
                     let place = report.function.as_deref().zip(offset);
-                    // A routine of the runtime throws; who called it is in the back trace.
+                    // The trap is in a routine of the runtime; the back trace has its caller.
                     let thrown = report.code == Some(traps::UNCAUGHT_EXCEPTION);
                     CallError::Trap {
                         what,
@@ -514,16 +521,16 @@ impl Store {
         }
     }
 
-    /// The type of a function, by structure.
+    /// Returns the number of a function type; equal types have the same number.
     pub fn intern(&mut self, ty: FuncType) -> crate::types::TypeId {
         self.types.intern(ty)
     }
 }
 
-/// What compilers keep the shadow stack aligned to.
+/// The alignment of the shadow stack that compilers assume, in bytes.
 pub(crate) const STACK_ALIGN: u32 = 16;
 
-/// Bytes of the stack of a call by one thread.
+/// The stack size of a call on one thread, in bytes.
 const STACK_BYTES: u32 = 16 << 20;
 
 impl From<LinkError> for CallError {

@@ -1,33 +1,34 @@
-//! Trap codes of WebAssembly, beside those that Cranelift has.
+//! Trap codes of WebAssembly, in addition to Cranelift's.
 
 use cranelift_codegen::ir::TrapCode;
 
 /// The instruction `unreachable`.
 pub const UNREACHABLE: TrapCode = TrapCode::unwrap_user(1);
-/// An element of a table that is not there.
+/// An access to a table element out of bounds.
 pub const TABLE_OUT_OF_BOUNDS: TrapCode = TrapCode::unwrap_user(2);
-/// An indirect call through an element of a table that is not there.
+/// An indirect call of a table element out of bounds.
 pub const UNDEFINED_ELEMENT: TrapCode = TrapCode::unwrap_user(3);
 /// An indirect call of a null element.
 pub const UNINITIALIZED_ELEMENT: TrapCode = TrapCode::unwrap_user(4);
-/// An indirect call of a function of another type.
+/// An indirect call of a function with another type.
 pub const INDIRECT_CALL_TYPE: TrapCode = TrapCode::unwrap_user(5);
-/// A null reference where there has to be one.
+/// A null reference where null is not allowed.
 pub const NULL_REFERENCE: TrapCode = TrapCode::unwrap_user(6);
 /// A call of a null function reference.
 pub const NULL_FUNCTION: TrapCode = TrapCode::unwrap_user(7);
 /// An atomic access at an address that is not a multiple of its size.
 pub const UNALIGNED_ATOMIC: TrapCode = TrapCode::unwrap_user(8);
-/// An instruction that waits, at memory that is not shared.
+/// A wait on memory that is not shared.
 pub const EXPECTED_SHARED: TrapCode = TrapCode::unwrap_user(9);
-/// A null reference to an exception where one is thrown.
+/// A throw of a null exception reference.
 pub const NULL_EXCEPTION: TrapCode = TrapCode::unwrap_user(10);
-/// No memory is left for exceptions that are referred to.
+/// The memory for referenced exceptions is full.
 pub const TOO_MANY_EXCEPTIONS: TrapCode = TrapCode::unwrap_user(11);
-/// An exception that nobody catches: `npu_throw` of the runtime stops with it.
+/// An exception without a handler. `npu_throw` of the runtime traps with this code.
 pub const UNCAUGHT_EXCEPTION: TrapCode = TrapCode::unwrap_user(250);
 
-/// What the specification calls the trap; `None` for codes that no translated module has.
+/// Returns the name of a trap in the specification, or `None` for codes that translated modules do
+/// not use.
 pub fn describe(code: TrapCode) -> Option<&'static str> {
     Some(match code {
         TrapCode::STACK_OVERFLOW => "call stack exhausted",

@@ -1,14 +1,16 @@
-//! Types: those of WebAssembly by structure, so that they compare across modules, and what they are in CLIF.
+//! Types of WebAssembly, compared by structure across modules, and their CLIF types.
 
 use crate::error::{Result, WasmError};
 use cranelift_codegen::ir::{AbiParam, Signature, Type, types};
 use cranelift_codegen::isa::CallConv;
 use wasmparser::{AbstractHeapType, HeapType, RefType, ValType};
 
-/// The shape of vectors outside of the stack: that of the machine's lanes, which casts cost least from.
+/// The type of vectors outside the value stack. It matches the lanes of the machine, so casts from
+/// it cost least.
 pub(crate) const WHOLE: Type = types::I32X4;
 
-/// A function type: its number in [`Types`], which equal types of all modules share. Indirect calls compare it.
+/// The number of a function type in [`Types`]. Equal types of all modules share it. Indirect calls
+/// compare it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TypeId(pub u32);
 
@@ -34,26 +36,26 @@ pub enum ValueType {
 pub struct Reference {
     /// Whether it may be null.
     pub nullable: bool,
-    /// What it refers to.
+    /// The kind of its referent.
     pub target: Target,
 }
 
-/// What a reference refers to.
+/// The kind of referent of a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
     /// A function of any type.
     Func,
     /// A function of this type.
     Typed(TypeId),
-    /// No function.
+    /// No function (the bottom type of functions).
     NoFunc,
-    /// Something of the host.
+    /// A host reference.
     Extern,
-    /// Nothing of the host.
+    /// No host reference (the bottom type of host references).
     NoExtern,
     /// An exception.
     Exn,
-    /// No exception.
+    /// No exception (the bottom type of exceptions).
     NoExn,
 }
 
@@ -69,7 +71,7 @@ impl Reference {
         target: Target::Extern,
     };
 
-    /// Whether a value of this type is one of the other as well.
+    /// Returns whether this type is a subtype of `other`.
     pub fn is_subtype_of(self, other: Self) -> bool {
         let targets = match (self.target, other.target) {
             (a, b) if a == b => true,
@@ -84,7 +86,7 @@ impl Reference {
 }
 
 impl ValueType {
-    /// Whether a value of this type is one of the other as well.
+    /// Returns whether this type is a subtype of `other`.
     pub fn is_subtype_of(self, other: Self) -> bool {
         match (self, other) {
             (Self::Ref(a), Self::Ref(b)) => a.is_subtype_of(b),
@@ -92,8 +94,8 @@ impl ValueType {
         }
     }
 
-    /// The type in CLIF. References are addresses of function records, of exceptions, or numbers of the host plus one; null is 0. Vectors are four words,
-    /// whatever they are for the module.
+    /// Returns the CLIF type. A reference is the address of a function record or exception, or a
+    /// host number plus one; null is 0. All vectors are `i32x4`.
     pub fn clif(self) -> Type {
         match self {
             Self::I32 | Self::Ref(_) => types::I32,
@@ -104,7 +106,7 @@ impl ValueType {
         }
     }
 
-    /// Bytes of a value in memory.
+    /// Returns the size of a value in memory, in bytes.
     pub fn bytes(self) -> u32 {
         self.clif().bytes()
     }
@@ -113,14 +115,14 @@ impl ValueType {
 /// A function type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FuncType {
-    /// Types of the arguments.
+    /// The types of the parameters.
     pub params: Vec<ValueType>,
-    /// Types of the results.
+    /// The types of the results.
     pub results: Vec<ValueType>,
 }
 
 impl FuncType {
-    /// The signature in CLIF.
+    /// Returns the CLIF signature.
     pub fn signature(&self, convention: CallConv) -> Signature {
         let list = |types: &[ValueType]| types.iter().map(|ty| AbiParam::new(ty.clif())).collect();
         Signature {
@@ -131,7 +133,7 @@ impl FuncType {
     }
 }
 
-/// All function types that occurred, each once, and the number of tags of exceptions.
+/// The function types of all modules, without duplicates, and the number of exception tags.
 #[derive(Clone, Debug, Default)]
 pub struct Types {
     list: Vec<FuncType>,
@@ -139,7 +141,7 @@ pub struct Types {
 }
 
 impl Types {
-    /// The number of a type.
+    /// Returns the number of a type; equal types have the same number.
     pub fn intern(&mut self, ty: FuncType) -> TypeId {
         let index = self.list.iter().position(|known| *known == ty).unwrap_or_else(|| {
             self.list.push(ty);
@@ -148,24 +150,24 @@ impl Types {
         TypeId(index as u32)
     }
 
-    /// The number of a tag of exceptions that no other has.
+    /// Returns a new number for an exception tag.
     pub(crate) fn new_tag(&mut self) -> u32 {
         self.tags += 1;
         self.tags
     }
 
-    /// The type with this number.
+    /// Returns the type with this number.
     ///
     /// # Errors
     ///
-    /// [`WasmError::Internal`] for a number that [`Types::intern`] did not give.
+    /// [`WasmError::Internal`] if the number is not from [`Types::intern`].
     pub fn get(&self, id: TypeId) -> Result<&FuncType> {
         let ty = self.list.get(id.0 as usize);
         ty.ok_or_else(|| WasmError::internal("a number of a type"))
     }
 }
 
-/// The type of a value, where `indices` has the function types of the module so far.
+/// Converts the type of a value. `indices` maps the type indices of the module, so far, to numbers.
 pub(crate) fn value_type(ty: ValType, indices: &[TypeId], offset: u64) -> Result<ValueType> {
     Ok(match ty {
         ValType::I32 => ValueType::I32,
@@ -177,7 +179,7 @@ pub(crate) fn value_type(ty: ValType, indices: &[TypeId], offset: u64) -> Result
     })
 }
 
-/// The type of a reference.
+/// Converts the type of a reference.
 pub(crate) fn reference(ty: RefType, indices: &[TypeId], offset: u64) -> Result<Reference> {
     Ok(Reference {
         nullable: ty.is_nullable(),
@@ -185,7 +187,7 @@ pub(crate) fn reference(ty: RefType, indices: &[TypeId], offset: u64) -> Result<
     })
 }
 
-/// What a reference of this heap type refers to.
+/// Converts a heap type.
 pub(crate) fn heap_type(ty: HeapType, indices: &[TypeId], offset: u64) -> Result<Target> {
     let index = match ty {
         HeapType::Abstract { shared: false, ty } => match ty {

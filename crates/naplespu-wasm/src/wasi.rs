@@ -1,6 +1,8 @@
-//! WASI preview 1, as far as a machine without files goes: console, arguments, environment, clock, random numbers, exit.
+//! WASI preview 1 for a machine without files: console, arguments, environment, clock, random
+//! numbers and exit.
 //!
-//! Every function that a module imports from [`MODULE`] is there; those that are not done return `ENOSYS`.
+//! Every function that a module imports from [`MODULE`] exists. Functions without an implementation
+//! return `ENOSYS`.
 
 use crate::error::{Result, WasmError};
 use crate::items::Extern;
@@ -17,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The module that programs import these functions from.
 pub const MODULE: &str = "wasi_snapshot_preview1";
 
-/// Cycles of the device in a microsecond: its clock is taken to be 100 MHz.
+/// Cycles of the device per microsecond, for an assumed clock of 100 MHz.
 const CYCLES_PER_MICROSECOND: u64 = 100;
 
 const SUCCESS: i32 = 0;
@@ -27,24 +29,24 @@ const EIO: i32 = 29;
 const ENOSYS: i32 = 52;
 const ESPIPE: i32 = 70;
 
-/// The type of a file that is a console.
+/// The file type of a console.
 const CHARACTER_DEVICE: u8 = 2;
-/// The rights to read and to write.
+/// The rights to read and write.
 const CONSOLE_RIGHTS: u64 = 1 << 1 | 1 << 6;
 
-/// What a program finds around it.
+/// The environment of a program.
 pub struct World {
-    /// Its arguments, the first of which is its name.
+    /// The arguments; the first is the name of the program.
     pub args: Vec<String>,
-    /// Its environment, as `NAME=value`.
+    /// The environment variables, as `NAME=value`.
     pub environment: Vec<String>,
-    /// What it reads from descriptor 0.
+    /// The source of descriptor 0.
     pub input: Box<dyn Read + Send>,
-    /// What it writes to descriptor 1.
+    /// The sink of descriptor 1.
     pub output: Box<dyn Write + Send>,
-    /// What it writes to descriptor 2.
+    /// The sink of descriptor 2.
     pub errors: Box<dyn Write + Send>,
-    /// What random numbers come from.
+    /// The seed of random numbers.
     pub seed: u64,
 }
 
@@ -60,13 +62,13 @@ impl fmt::Debug for World {
 
 struct State {
     world: World,
-    /// Whether the program has asked for random numbers.
+    /// Whether the program has requested random numbers.
     random: bool,
-    /// Address of the memory on the device, and of the word with its size.
+    /// The address of the memory on the device, and of the word with its size.
     memory: Option<(u32, u32)>,
 }
 
-/// The functions for one program.
+/// The WASI functions of one program.
 #[derive(Clone)]
 pub struct Wasi(Arc<Mutex<State>>);
 
@@ -77,7 +79,8 @@ impl fmt::Debug for Wasi {
 }
 
 impl Wasi {
-    /// Defines the functions that a binary module imports. [`Wasi::attach`] has to follow before it runs.
+    /// Defines the functions that a binary module imports. Call [`Wasi::attach`] before the module
+    /// runs.
     ///
     /// # Errors
     ///
@@ -113,12 +116,13 @@ impl Wasi {
         Ok(wasi)
     }
 
-    /// Whether the program has asked for random numbers, so that another seed would have made another run.
+    /// Returns whether the program has requested random numbers, so that its behavior depends on
+    /// the seed.
     pub fn used_random(&self) -> bool {
         self.lock().random
     }
 
-    /// Says which instance runs: its memory has the name `memory`.
+    /// Sets the instance that runs. Its memory is the export `memory`.
     ///
     /// # Errors
     ///
@@ -138,14 +142,14 @@ impl Wasi {
     }
 }
 
-/// The linear memory, during a call.
+/// The linear memory during a call.
 struct Memory<'a> {
     machine: &'a mut Machine,
     base: u32,
     size: u32,
 }
 
-/// An error number in place of a result.
+/// A result with an error number.
 type Errno<T> = std::result::Result<T, i32>;
 
 impl Memory<'_> {
@@ -179,16 +183,16 @@ impl Memory<'_> {
         self.write(at, &word.to_le_bytes())
     }
 
-    /// Pieces of memory: their addresses and sizes.
+    /// Returns the addresses and sizes of an array of buffers.
     fn pieces(&self, at: u32, count: u32) -> Errno<Vec<(u32, u32)>> {
-        // Each takes two words, so a count that is too large is found out here.
+        // Each buffer takes two words, so this fails if the count is too large.
         self.address(at, count.checked_mul(8).ok_or(EFAULT)?)?;
         (0..count)
             .map(|k| Ok((self.word(at + k * 8)?, self.word(at + k * 8 + 4)?)))
             .collect()
     }
 
-    /// Strings that end in zeros, and their addresses.
+    /// Writes zero-terminated strings and an array of their addresses.
     fn strings(&mut self, list: &[String], pointers: u32, bytes: u32) -> Errno<()> {
         let mut at = bytes;
         for (k, text) in (0..).zip(list) {
@@ -280,7 +284,7 @@ impl State {
         flushed.map_err(|error| HostStop::Fault(error.to_string()))
     }
 
-    /// Bytes by xorshift: the same for the same seed.
+    /// Writes random bytes, generated by xorshift from the seed.
     fn random(&mut self, memory: &mut Memory<'_>, at: u32, count: u32) -> Errno<()> {
         memory.address(at, count)?;
         let mut bytes = Vec::with_capacity(count as usize);
@@ -322,7 +326,7 @@ impl State {
             let got = self.world.input.read(&mut bytes).map_err(|_| EIO)?;
             memory.write(at, bytes.get(..got).ok_or(EIO)?)?;
             sum = sum.wrapping_add(got as u32);
-            // What is there is given at once: somebody may be typing.
+            // A short read returns at once: the input may be interactive.
             if got < count as usize {
                 break;
             }
@@ -331,11 +335,11 @@ impl State {
     }
 }
 
-/// Runs a program: its function `_start`.
+/// Runs the function `_start` of a program.
 ///
 /// # Errors
 ///
-/// See [`CallError`]; [`CallError::Exit`] is how most programs end.
+/// See [`CallError`]; most programs end with [`CallError::Exit`].
 pub fn run(store: &mut Store, instance: &Instance) -> std::result::Result<(), CallError> {
     store.invoke(instance, "_start", &[]).map(drop)
 }

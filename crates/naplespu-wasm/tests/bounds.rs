@@ -1,4 +1,5 @@
-//! Which checks of addresses there are, and that accesses near the end of a memory trap where they have to, with what was stored before.
+//! Tests which bounds checks exist, and that accesses near the end of a memory trap exactly when
+//! they have to, after all earlier stores.
 
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_naplespu::isa::lookup_by_name;
@@ -12,7 +13,7 @@ fn module(opt_level: &str) -> NpuModule {
     NpuModule::new(builder.finish(settings::Flags::new(flags)).unwrap()).unwrap()
 }
 
-/// Functions over memories of one page: one that keeps its size, and one that could grow.
+/// Returns functions over memories of one page: one with a constant size, and one that could grow.
 fn text(memory: &str) -> String {
     format!(
         r#"(module
@@ -86,7 +87,7 @@ const FUNCTIONS: [&str; 10] = [
     "arms", "rounds", "masked", "beyond", "wraps", "shared", "first", "second", "summed", "scaled",
 ];
 
-/// A memory that says what is outside.
+/// A memory that detects accesses out of bounds.
 struct Model(Vec<u8>);
 
 impl Model {
@@ -116,7 +117,7 @@ impl Model {
             }
             "masked" => *self.at(masked, 0)?,
             "beyond" => *self.at(masked, 1)?,
-            // One check does for three accesses.
+            // One check covers three accesses.
             "shared" => {
                 let bytes = [0, 3, 8].map(|offset| self.at(a, offset).map(|byte| u32::from(*byte)));
                 return bytes.into_iter().sum();
@@ -144,7 +145,7 @@ fn accesses_near_the_bounds() {
             (state >> 8) % limit
         };
         let (mut trapped, mut returned) = (0, 0);
-        // Every index around the end, then others.
+        // All indices around the end, then others.
         let around = |name: &'static str| {
             let least = u32::from(name == "rounds");
             (0xffe8..=0x1_0000).flat_map(move |a| [(name, a, least), (name, a, least + 1)])
@@ -186,12 +187,12 @@ fn accesses_near_the_bounds() {
                 }
             }
         }
-        // What was stored before traps is there, as later calls load it.
+        // Stores before a trap are visible to later calls.
         assert!(trapped > 50 && returned > 50, "{trapped} {returned}");
     }
 }
 
-/// A check is left out where one that dominates it, or the index itself, says the same, and nowhere else.
+/// A check is omitted exactly where a dominating check or the index itself implies it.
 #[test]
 fn checks_that_are_left() {
     let mut module = module("none");
@@ -208,7 +209,8 @@ fn checks_that_are_left() {
         .iter()
         .map(|(_, ctx)| ctx.func.display().to_string());
     let counts: Vec<usize> = texts.map(|text| checks(&text)).collect();
-    // `arms`: one before, one in each arm, one after. `rounds`: one before and two in the loop, as whether a local changes in it is
-    // known at its end alone; none after it. `shared`: one that reaches as far as the last access.
+    // `arms`: one before, one in each arm, one after. `rounds`: one before the loop and two in it,
+    // since only the end of a loop shows whether a local changes in it; none after it. `shared`:
+    // one that covers the last access.
     assert_eq!(counts[..10], [4, 3, 0, 1, 1, 1, 1, 1, 1, 1]);
 }

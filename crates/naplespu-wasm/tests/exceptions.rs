@@ -1,4 +1,4 @@
-//! Exceptions: what they carry, who catches them, and what becomes of references to them.
+//! Tests of exceptions: their values, their handlers, and references to them.
 
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_naplespu::isa::lookup_by_name;
@@ -21,7 +21,7 @@ fn load(store: &mut Store, text: &str) -> Instance {
     instance
 }
 
-/// Runs a test with every allocator and level.
+/// Runs a test with every register allocator and optimization level.
 fn everywhere(test: impl Fn(&mut Store)) {
     for level in ["none", "speed"] {
         for allocator in ["backtracking", "single_pass"] {
@@ -49,7 +49,7 @@ fn every_type_is_carried() {
                 (try_table (catch_all_ref $first) (call $throw (local.get 0)))
                 (unreachable))
             (local.set $e)
-            ;; Another one of the tag, which must not change what is kept.
+            ;; Another exception with this tag must not change the copy.
             (block $other (result i32 v128 i64 f32 v128 f64 funcref i32)
                 (try_table (catch $all $other)
                     (throw $all (i32.const 0) (v128.const i32x4 0 0 0 0) (i64.const 0) (f32.const 0)
@@ -88,7 +88,8 @@ fn every_type_is_carried() {
 
 #[test]
 fn the_innermost_clause_that_fits_catches() {
-    // The result says which clause of which block it was, and a local that was set before the call is as it was.
+    // The result shows which clause of which block caught. A local that was set before the call
+    // keeps its value.
     let text = r#"(module
         (tag $a (param i32)) (tag $b (param i32)) (tag $c)
         (func $throw (param i32)
@@ -204,12 +205,12 @@ fn memory_for_references_ends_with_a_trap() {
     );
     let values = store.invoke(&instance, "without", &[Value::I32(50_000)]).unwrap();
     assert_eq!(values, [Value::I32(1_250_025_000)]);
-    // Through a hundred frames that catch and throw again: one exception.
+    // A hundred frames catch and rethrow one exception.
     for _ in 0..20 {
         let values = store.invoke(&instance, "once", &[Value::I32(100)]).unwrap();
         assert_eq!(values, [Value::I32(0)]);
     }
-    // A mebibyte of exceptions of 32 bytes, of which 20 are taken.
+    // A mebibyte holds exceptions of 32 bytes, of which 20 exist already.
     let fits = (1 << 20) / 32 - 20;
     store.invoke(&instance, "with", &[Value::I32(fits)]).unwrap();
     let error = store.invoke(&instance, "with", &[Value::I32(1)]).unwrap_err();

@@ -1,14 +1,16 @@
-//! Accesses at the last valid and the first invalid address: of every size, with every kind of offset, index and neighbour.
+//! Accesses at the last valid and the first invalid address: every size, with every kind of offset,
+//! index and neighboring access.
 //!
-//! The expected outcome is computed here: an access is inside if the sum of index and offset, without wrapping, and its size is
-//! at most the size of the memory. What happened before a trap has to be seen afterwards.
+//! The tests compute the expected outcome: an access is in bounds if the sum of index, offset
+//! (without wrapping) and size is at most the size of the memory. Effects before a trap must be
+//! visible afterwards.
 
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_naplespu::isa::lookup_by_name;
 use naplespu_jit::NpuModule;
 use naplespu_wasm::{Config, Instance, Store, Value};
 
-/// Bytes of the memory.
+/// The size of the memory in bytes.
 const PAGE: u64 = 1 << 16;
 
 fn module(opt_level: &str) -> NpuModule {
@@ -32,7 +34,7 @@ impl Run {
         Self { store, instance }
     }
 
-    /// The result; `None` for an access out of bounds.
+    /// Returns the results, or `None` for an access out of bounds.
     fn call(&mut self, name: &str, args: &[u32]) -> Option<Vec<Value>> {
         let args: Vec<Value> = args.iter().map(|&arg| Value::I32(arg.cast_signed())).collect();
         match self.store.invoke(&self.instance, name, &args) {
@@ -56,7 +58,7 @@ impl Run {
     }
 }
 
-/// Loads: how to drop to an i32, and bytes.
+/// Loads: the conversion to `i32`, and the size in bytes.
 const LOADS: [(&str, &str, u64); 10] = [
     ("i32.load8_u", "", 1),
     ("i32.load8_s", "", 1),
@@ -70,7 +72,7 @@ const LOADS: [(&str, &str, u64); 10] = [
     ("v128.load", "i32x4.extract_lane 0", 16),
 ];
 
-/// Stores: the value, and bytes.
+/// Stores: the value, and the size in bytes.
 const STORES: [(&str, &str, u64); 6] = [
     ("i32.store8", "i32.const -1", 1),
     ("i32.store16", "i32.const -1", 2),
@@ -82,14 +84,14 @@ const STORES: [(&str, &str, u64); 6] = [
 
 const OFFSETS: [u64; 10] = [0, 1, 7, 255, 256, 1000, PAGE - 4, PAGE, PAGE + 1, 0xffff_fff8];
 
-/// Memories of one page: one that keeps its size, one that could grow.
+/// Memories of one page: one with a constant size, one that could grow.
 const MEMORIES: [&str; 2] = ["1 1", "1 3"];
 
 fn is_inside(index: u32, offset: u64, bytes: u64) -> bool {
     u64::from(index) + offset + bytes <= PAGE
 }
 
-/// Indices around the last valid one.
+/// Returns the indices around the last valid one.
 fn indices(offset: u64, bytes: u64) -> Vec<u32> {
     let last = PAGE.saturating_sub(offset + bytes) as u32;
     let around = (-2..=2i32).map(|distance| last.wrapping_add_signed(distance));
@@ -100,8 +102,8 @@ fn indices(offset: u64, bytes: u64) -> Vec<u32> {
     all.collect()
 }
 
-/// Functions of an index and a flag that load at the index in every way or in none: what was checked on one way only is checked
-/// again on the others.
+/// Functions of an index and a flag, with loads at the index on both paths, one path or no path. A
+/// check on only one path does not cover accesses on the other.
 const WAYS: [&str; 5] = [
     "(if (local.get 1) (then (drop (i32.load (local.get 0))))) (i32.load (local.get 0))",
     "(if (local.get 1) (then (drop (i32.load (local.get 0)))) (else (drop (i32.load (local.get 0))))) (i32.load (local.get 0))",
@@ -115,7 +117,7 @@ fn checks_on_one_way() {
     for memory in MEMORIES {
         let mut text = format!("(module (memory {memory})");
         for (number, way) in WAYS.iter().enumerate() {
-            // The last access goes one byte further than what was checked before it.
+            // The last access reaches one byte further than the checks before it.
             let last = "(i32.load (local.get 0))";
             let before = way.strip_suffix(last).unwrap();
             let further = format!("{before}(i32.load offset=1 (local.get 0))");
@@ -179,8 +181,9 @@ fn every_size_and_offset() {
     }
 }
 
-/// What stands between two accesses to one index: nothing that can be observed, or something that a check must not be moved over. It
-/// leaves 1 in the global, in memory at 8, or in the other memory.
+/// The code between two accesses to one index: without an observable effect, or with an effect that
+/// a check must not move across. An effect stores 1 to the global, to address 8, or to the other
+/// memory.
 const BETWEEN: [(&str, &str); 14] = [
     ("nothing", ""),
     ("arithmetic", "local.get 1 i32.const 3 i32.mul drop"),
@@ -198,7 +201,7 @@ const BETWEEN: [(&str, &str); 14] = [
     ("a table", "i32.const 0 ref.null func table.set $refs"),
 ];
 
-/// Two accesses to one index: the second one reaches further, or not.
+/// Two accesses to one index, where the second one reaches further or not.
 #[test]
 fn accesses_that_share_a_check() {
     let pairs = [
@@ -216,7 +219,7 @@ fn accesses_that_share_a_check() {
     for memory in MEMORIES {
         for level in ["none", "speed"] {
             let mut functions = String::new();
-            // A memory that some function grows has no fixed size.
+            // A memory that some function grows has no constant size.
             let fixed = memory == MEMORIES[0];
             let all = BETWEEN.iter().enumerate();
             let between: Vec<_> = all.filter(|(_, (what, _))| !fixed || *what != "growing").collect();
@@ -283,8 +286,8 @@ fn accesses_that_share_a_check() {
     }
 }
 
-/// What ends a function between two accesses to one index if its second argument is 1: by a branch, or by a trap of its own, which is
-/// named. Where it is a loop or a condition, what it does not end is done.
+/// Code between two accesses to one index that ends the function if the second argument is 1: by a
+/// branch, or by a trap with this name. Loops and conditions do not end the function otherwise.
 const ENDS: [(&str, &str); 21] = [
     ("i32.const 7 local.get 1 br_if 0 drop", ""),
     ("i32.const 7 i32.const 7 local.get 1 br_if 0 drop drop", ""),
@@ -333,7 +336,8 @@ const ENDS: [(&str, &str); 21] = [
     ),
 ];
 
-/// A check of the second access is not made before something that ends the function: it would trap although there is no second access.
+/// The check of the second access is not moved before code that ends the function: it would trap
+/// although the access does not happen.
 #[test]
 fn what_ends_a_function_between_two_accesses() {
     for memory in MEMORIES {
@@ -375,7 +379,8 @@ fn what_ends_a_function_between_two_accesses() {
     }
 }
 
-/// Copies within and between memories of one and three pages: each side is checked with the size of its own memory.
+/// Copies within and between memories of one and three pages check each side against the size of
+/// its own memory.
 #[test]
 fn copies_between_memories_of_different_sizes() {
     let sizes = [PAGE, 3 * PAGE];
@@ -404,7 +409,7 @@ fn copies_between_memories_of_different_sizes() {
     }
 }
 
-/// The same index in two memories of different sizes, and of tables: what is known of one is not known of the other.
+/// Checks of an index in one memory or table do not apply to another one of a different size.
 #[test]
 fn one_index_for_two_memories_or_tables() {
     let mut text = "(module (memory $m0 3) (memory $m1 1) (table $t0 5 funcref) (table $t1 2 funcref)".to_owned();
@@ -440,7 +445,7 @@ fn one_index_for_two_memories_or_tables() {
     }
 }
 
-/// Indices of which something is known by how they are computed, and loads of all sizes from there: an address is as aligned as it is.
+/// Loads of all sizes at computed indices with known alignment work at every address.
 #[test]
 fn addresses_of_every_alignment() {
     let indices: [(&str, Of); 12] = [
@@ -496,7 +501,7 @@ fn addresses_of_every_alignment() {
     }
 }
 
-/// Indices that their operations keep small: the text of two arguments, and the same here.
+/// Indices that are small by their operations: the WebAssembly of two arguments, and its model.
 type Of = fn(u32, u32) -> u32;
 const RANGES: [(&str, Of); 26] = [
     ("local.get 0 i32.const 65535 i32.and", |a, _| a & 65535),
@@ -633,7 +638,7 @@ fn indices_that_are_small() {
     }
 }
 
-/// Addresses that are aligned or not, by index and by offset: the value is that of the bytes.
+/// Loads at aligned and unaligned addresses, by index and by offset, return the bytes in memory.
 #[test]
 fn every_alignment() {
     let indices: [(&str, Of); 9] = [
@@ -700,11 +705,13 @@ fn every_alignment() {
     }
 }
 
-/// A loop over an array: from a place, so many rounds, by a stride, with two accesses in a round. Stores what it reached.
+/// Loops over an array with a start, a trip count and a stride, and two accesses in an iteration.
+/// They record the number
+/// of completed iterations.
 #[test]
 fn loops_at_the_end_of_the_memory() {
     let loops = [
-        // Step of the index, offset and bytes of the access.
+        // The step of the index, the offset and the size of the access.
         (1, 0, 1, "i32.store8"),
         (4, 0, 4, "i32.store"),
         (4, 12, 4, "i32.store"),
@@ -717,7 +724,7 @@ fn loops_at_the_end_of_the_memory() {
     for memory in MEMORIES {
         let mut functions = String::new();
         for (number, (step, offset, _, store)) in loops.iter().enumerate() {
-            // By rounds, and up to an end.
+            // By trip count, and up to an end address.
             functions += &format!(
                 "(func (export \"rounds{number}\") (param i32 i32) (result i32) (local i32)
                     loop
@@ -756,14 +763,15 @@ fn loops_at_the_end_of_the_memory() {
                 let step = i64::from(step);
                 for rounds in [1, 2, 3, 4, 5, 16, 17, 33] {
                     for slack in -3..=3i64 {
-                        // The last round is at the last valid address, or near it; down-counting ones end below 0.
+                        // The last iteration is at or near the last valid address; loops with a
+                        // negative step end below 0.
                         let last = if step > 0 { (PAGE - offset - bytes) as i64 } else { 0 };
                         let start = last - step * (rounds - 1) + slack * step.abs().min(2);
                         for kind in ["rounds", "quiet", "sum"] {
                             let what = format!(
                                 "{kind} {store} offset={offset} step {step}, {rounds} rounds, {slack}, {level}"
                             );
-                            // A byte, whatever is stored.
+                            // One byte, whatever the store is.
                             let bytes = if kind == "sum" { 1 } else { bytes };
                             let inside = |round: i64| is_inside((start + step * round) as u32, offset, bytes);
                             let reached = (0..rounds).take_while(|&round| inside(round)).count() as i64;
@@ -775,7 +783,7 @@ fn loops_at_the_end_of_the_memory() {
                                 assert_eq!(run.word("done", &[0]), Some(reached as u32), "{what}");
                             }
                             if kind == "quiet" {
-                                // The rounds before the trap have stored, and no other.
+                                // Exactly the iterations before the trap have stored.
                                 for round in [reached - 1, reached, reached + 1] {
                                     if round >= 0 && round < rounds && inside(round) {
                                         let at = (start + step * round) as u32 + offset as u32;

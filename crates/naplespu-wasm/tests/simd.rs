@@ -1,5 +1,5 @@
-//! Vectors where the specification suite does not look: in blocks, calls and globals, at addresses that are not aligned, through the
-//! host, and many operations in a row.
+//! Tests of vectors that the specification suite lacks: in blocks, calls and globals, at unaligned
+//! addresses, passed to and from the host, and in long sequences of operations.
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::isa::CallConv;
@@ -44,7 +44,7 @@ fn doubles([low, high]: [f64; 2]) -> Value {
     Value::V128(u128::from(high.to_bits()) << 64 | u128::from(low.to_bits()))
 }
 
-/// Both arms take the vector that was made of other lanes before the branch.
+/// Both arms use a vector that had other lanes before the branch.
 #[test]
 fn a_condition_with_an_argument_of_other_lanes() {
     let text = r#"(module (func (export "f") (param i32 v128) (result v128)
@@ -78,7 +78,7 @@ fn a_condition_with_an_argument_of_other_lanes() {
     }
 }
 
-/// The suite has no assertions for these.
+/// The suite has no assertions for these instructions.
 #[test]
 fn relaxed_sums_of_products() {
     let text = r#"(module
@@ -90,7 +90,7 @@ fn relaxed_sums_of_products() {
             local.get 0 local.get 1 local.get 2 f64x2.relaxed_madd)
         (func (export "minus64") (param v128 v128 v128) (result v128)
             local.get 0 local.get 1 local.get 2 f64x2.relaxed_nmadd))"#;
-    // Exact, so that rounding once or twice is the same.
+    // All results are exact, so one or two roundings make no difference.
     let (a, b, c) = ([2.0, -3.0, 0.5, 8.0], [3.0, 5.0, -4.0, 0.0], [1.0, 2.0, 100.0, -7.0]);
     let (d, e, f) = ([2.0, -3.0], [3.0, 5.0], [1.0, 2.0]);
     for level in LEVELS {
@@ -145,7 +145,7 @@ const CONTROL: &str = r#"(module
     (table funcref (elem $rest))
     (func (export "turned") (param v128) (result v128)
         (call $turn (i8x16.add (local.get 0) (local.get 0)) (i64.const -5)))
-    ;; Sums of bytes as a loop's argument, and a condition with results of different shapes.
+    ;; Sums of bytes in a loop parameter, and an `if` with results of different shapes.
     (func (export "loop") (param $step v128) (param $count i32) (result v128)
         (v128.const i32x4 0 0 0 0)
         (loop $again (param v128) (result v128)
@@ -233,7 +233,7 @@ fn blocks_calls_and_globals() {
     }
 }
 
-/// Bytes less bytes.
+/// Subtracts bytes.
 fn less(a: Value, b: Value) -> Value {
     let (Value::V128(a), Value::V128(b)) = (a, b) else {
         panic!("no vectors");
@@ -260,7 +260,8 @@ const ACCESSES: &str = r#"(module
     (func (export "load2") (param i32) (result v128)
         (v128.load16_lane offset=1 5 (local.get 0) (v128.const i64x2 -1 -1))))"#;
 
-/// Every address gives what is there, and nothing beside what is stored changes; the last byte of the memory is inside, the next one is not.
+/// Loads return the bytes at every address, and stores change only their own bytes. The last byte
+/// of the memory is in bounds, the next is not.
 #[test]
 fn addresses_that_are_not_aligned() {
     let data: [u8; 16] = std::array::from_fn(|at| (at as u8).wrapping_mul(37) ^ 0x91);
@@ -355,7 +356,7 @@ impl Random {
         list[self.below(list.len())]
     }
 
-    /// Lanes that operations treat differently are frequent.
+    /// Returns a random vector. Special lane values are frequent.
     fn vector(&mut self) -> u128 {
         (0..8).fold(0, |all, _| {
             let half = [
@@ -372,7 +373,7 @@ impl Random {
         })
     }
 
-    /// Instructions that make a vector of vectors, and of how many.
+    /// Returns a random instruction that makes a vector, and the number of its vector operands.
     fn instruction(&mut self) -> (String, usize) {
         let shapes = ["i8x16", "i16x8", "i32x4", "i64x2"];
         let lanes = [16, 8, 4, 2];
@@ -481,10 +482,10 @@ impl Random {
     }
 }
 
-/// An instruction, with the numbers of the values that it is applied to: inputs, and what came before.
+/// An instruction and the numbers of its operands: inputs or earlier results.
 type Step = (String, Vec<usize>);
 
-/// The text that computes a value anew, or reads it.
+/// Returns the text that computes a value again, or reads its local.
 fn text_of(steps: &[Step], value: usize, kept: &[bool]) -> String {
     let step = value.checked_sub(kept.len() - steps.len()).filter(|_| !kept[value]);
     let Some((instruction, operands)) = step.map(|step| &steps[step]) else {
@@ -494,7 +495,7 @@ fn text_of(steps: &[Step], value: usize, kept: &[bool]) -> String {
     format!("{} {instruction}", operands.join(" "))
 }
 
-/// Many instructions in one function give what each one gives alone.
+/// A function with many instructions returns the same results as the single instructions.
 #[test]
 fn many_operations_in_a_row() {
     const INPUTS: usize = 4;
@@ -507,7 +508,7 @@ fn many_operations_in_a_row() {
         let mut steps: Vec<Step> = Vec::new();
         for at in 0..STEPS {
             let (instruction, arity) = random.instruction();
-            // Recent values more often.
+            // Favors recent values.
             let operands = (0..arity).map(|_| {
                 let known = INPUTS + at;
                 let back = random.below(known).min(random.below(known));
@@ -528,7 +529,7 @@ fn many_operations_in_a_row() {
         }
         text += ")";
         let one_by_one = add(&mut single, &text);
-        // Values that are used more than once are kept.
+        // Values with several uses stay in locals.
         let mut kept = [true; INPUTS + STEPS];
         for (value, kept) in kept.iter_mut().enumerate().skip(INPUTS) {
             let uses = steps

@@ -1,4 +1,4 @@
-//! Shared memory and atomic instructions, used by several hardware threads at once.
+//! Tests of shared memory and atomic instructions on several hardware threads at once.
 
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_naplespu::isa::lookup_by_name;
@@ -35,7 +35,7 @@ fn add(store: &mut Store, text: &str) -> Instance {
     instance
 }
 
-/// Calls a function on so many threads; gives one result of each.
+/// Calls a function on this many threads; returns the result of each.
 fn call(store: &mut Store, instance: &Instance, name: &str, args: &[i32], threads: usize) -> Vec<Value> {
     let Some(Extern::Func(item)) = instance.export(name) else {
         panic!("no {name}");
@@ -49,7 +49,7 @@ fn call(store: &mut Store, instance: &Instance, name: &str, args: &[i32], thread
         .collect()
 }
 
-/// How many threads of how many cores.
+/// Optimization levels, numbers of threads, and numbers of cores.
 const CASES: [(&str, usize, usize); 4] = [("none", 1, 1), ("none", 8, 1), ("speed", 8, 1), ("speed", 12, 2)];
 
 const COUNTERS: &str = r#"(module
@@ -63,7 +63,7 @@ const COUNTERS: &str = r#"(module
             (call $exchange)
             (local.set $times (i32.sub (local.get $times) (i32.const 1)))
             (br_if $again (local.get $times))))
-    ;; A sum by compare and exchange of a byte, whose expected value has other upper bits.
+    ;; A sum by compare-exchange of a byte; the expected value has different upper bits.
     (func $exchange (local $old i32)
         (loop $again
             (local.set $old (i32.atomic.load8_u (i32.const 40)))
@@ -122,7 +122,7 @@ const WAITING: &str = r#"(module
     (func $unlock
         (if (i32.eq (i32.atomic.rmw.xchg (i32.const 64) (i32.const 0)) (i32.const 2))
             (then (drop (memory.atomic.notify (i32.const 64) (i32.const 1))))))
-    ;; A sum that is not atomic, under a lock that waits.
+    ;; A non-atomic sum under a blocking lock.
     (func (export "guarded") (param $times i32)
         (loop $again
             (call $lock)
@@ -131,14 +131,15 @@ const WAITING: &str = r#"(module
             (local.set $times (i32.sub (local.get $times) (i32.const 1)))
             (br_if $again (local.get $times))))
     (func (export "sum") (result i32) (i32.load (i32.const 128)))
-    ;; The first thread wakes all others, a few at a time, who wait for a value of 64 bits; gives how many it woke, or how the wait ended.
+    ;; The other threads wait on a 64-bit value, and the first thread wakes them, a few at a time.
+    ;; Returns the number of woken threads, or the result of the wait.
     (func (export "gather") (param $others i32) (param $each i32) (result i32) (local $woken i32)
         (if (i32.or (call $thread) (call $tile))
             (then (return (memory.atomic.wait64 offset=192 (i32.const 8) (i64.const 0) (i64.const -1)))))
         (block $done
             (loop $again
                 (br_if $done (i32.eq (local.get $woken) (local.get $others)))
-                ;; Nobody waits there.
+                ;; No thread waits there.
                 (if (memory.atomic.notify (i32.const 192) (i32.const -1)) (then unreachable))
                 (local.set $woken (i32.add (local.get $woken)
                     (memory.atomic.notify (i32.const 200) (local.get $each))))
@@ -162,7 +163,7 @@ fn a_lock_that_waits() {
         call(&mut store, &instance, "guarded", &[TIMES], threads);
         let all = TIMES * threads as i32;
         assert_eq!(call(&mut store, &instance, "sum", &[], 1), [Value::I32(all)]);
-        // All of the machine at once.
+        // All threads of the machine at once.
         if cores > 1 {
             let mut store = self::store(level, CORE_LIMIT);
             let instance = add(&mut store, WAITING);
@@ -208,7 +209,7 @@ fn waits_that_end_by_themselves() {
             [word(1)]
         );
         assert_eq!(call("wait64", &[word(256), long(0), long(999)]).unwrap(), [word(2)]);
-        // Nobody is left in the queue.
+        // The queue is empty.
         assert_eq!(call("notify", &[word(256), word(-1)]).unwrap(), [word(0)]);
         for (name, args) in [
             ("wait32", [word(258), word(0), long(0)]),
@@ -250,7 +251,8 @@ fn memory_that_is_not_shared() {
     assert!(error.starts_with("trap: expected shared memory in wait"), "{error}");
 }
 
-/// What `include/npu.h` declares, as imports and a function that calls each once: integers are 0, and a pointer points into a word.
+/// Returns the declarations of `include/npu.h` as imports, and a function that calls each once.
+/// Integer arguments are 0, and a pointer points into a word.
 fn declared() -> String {
     let header = include_str!("../../../include/npu.h");
     let (mut imports, mut calls) = (String::new(), String::new());
@@ -285,7 +287,7 @@ fn declared() -> String {
     format!("(module {imports}(memory 1)\n(func (export \"all\")\n{calls}))")
 }
 
-/// Everything that the header declares is there, with these types, and takes the address of any byte.
+/// All declarations of the header exist with these types, and accept the address of any byte.
 #[test]
 fn the_header_declares_what_there_is() {
     let text = declared();
@@ -300,7 +302,7 @@ fn the_header_declares_what_there_is() {
     }
 }
 
-/// The line of a byte is written back and dropped, wherever in a word the byte is.
+/// A cache line is flushed and invalidated by the address of any byte of a word.
 #[test]
 fn a_line_has_the_addresses_of_its_bytes() {
     let text = r#"(module

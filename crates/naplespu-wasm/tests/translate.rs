@@ -1,4 +1,5 @@
-//! What is refused and how, damaged modules, addresses that are not aligned, and where traps are.
+//! Tests of refusals and their messages, damaged modules, unaligned addresses, and the locations of
+//! traps.
 
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_naplespu::isa::lookup_by_name;
@@ -13,7 +14,7 @@ fn module(opt_level: &str) -> NpuModule {
     NpuModule::new(builder.finish(settings::Flags::new(flags)).unwrap()).unwrap()
 }
 
-/// The CLIF of a module, or why there is none.
+/// Returns the CLIF of a module, or the error.
 fn clif(bytes: &[u8]) -> Result<String, WasmError> {
     let mut module = module("none");
     let translated = translate(
@@ -67,7 +68,7 @@ fn refusals_have_names_and_offsets() {
     }
 }
 
-/// Damaged modules are refused, or translated; nothing panics.
+/// Damaged modules are refused or translated, without a panic.
 #[test]
 fn damaged_modules_end_in_a_verdict() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../naplespu-tools/tests/cli/inputs/wasm");
@@ -94,7 +95,7 @@ fn damaged_modules_end_in_a_verdict() {
         }
         translated += usize::from(clif(&bytes).is_ok());
     }
-    // Some damage is none.
+    // Some damage has no effect.
     assert!((10..2990).contains(&translated), "{translated}");
 }
 
@@ -114,7 +115,7 @@ const ACCESSES: &str = r#"(module
         local.get 0 f64.load offset=2)
     (func (export "byte") (param i32) (result i32) local.get 0 i32.load8_u))"#;
 
-/// Every address gives what was stored there, and the bytes stand where they have to.
+/// Loads return the stored value at every address, and the bytes are in little-endian order.
 #[test]
 fn addresses_that_are_not_aligned() {
     for level in ["none", "speed"] {
@@ -139,7 +140,7 @@ fn addresses_that_are_not_aligned() {
             );
             assert_eq!(call("double", &[place, double]).unwrap(), double);
         }
-        // The last bytes of the memory, and one further.
+        // The last bytes of the memory, and one byte further.
         assert_eq!(
             call("long", &[Value::I32(0xfff8), Value::I64(5)]).unwrap(),
             Value::I64(5)
@@ -157,7 +158,7 @@ fn addresses_that_are_not_aligned() {
     }
 }
 
-/// Elements of a list that stands anywhere, by the operations that compilers make addresses of.
+/// Elements of a list at any address, with the address arithmetic that compilers emit.
 const ELEMENTS: [(&str, &str); 6] = [
     ("sum", "local.get 0 local.get 1 i32.const 2 i32.shl i32.add"),
     ("swapped", "local.get 1 i32.const 12 i32.mul local.get 0 i32.add"),
@@ -170,7 +171,7 @@ const ELEMENTS: [(&str, &str); 6] = [
     ),
 ];
 
-/// The test whether an element is aligned is one of where its list stands, and right for every list.
+/// The alignment test of an element tests the address of its list, and is correct for every list.
 #[test]
 fn elements_of_lists_that_are_not_aligned() {
     let index = |name: &str, list: u32, at: u32| match name {
@@ -189,7 +190,7 @@ fn elements_of_lists_that_are_not_aligned() {
         .collect();
     let byte = r#"(func (export "byte") (param i32 i32) local.get 0 local.get 1 i32.store8)"#;
     let bytes = wat::parse_str(format!("(module (memory 1) {byte} {functions})")).unwrap();
-    // The offset is no multiple of a word: what is tested is its sum with the first parameter.
+    // The offset is not a multiple of a word, so the test is on its sum with the first parameter.
     let text = clif(&bytes).unwrap();
     let sums = text
         .lines()
@@ -219,7 +220,7 @@ fn elements_of_lists_that_are_not_aligned() {
     }
 }
 
-/// Damaged DWARF gives lines or none; nothing panics.
+/// Damaged DWARF yields lines or none, without a panic.
 #[test]
 fn damaged_lines_end_in_some_line_or_none() {
     let path = concat!(
@@ -242,6 +243,6 @@ fn damaged_lines_end_in_some_line_or_none() {
         let cut = SourceLines::new(&good[..at]);
         assert!(cut.is_none_or(|lines| lines.at(0xb0).is_none_or(|line| line.line > 0)));
     }
-    // The damage does get to the reader.
+    // The damage does reach the DWARF reader.
     assert!(differ > 50, "{differ}");
 }

@@ -1,7 +1,8 @@
 //! The language Brook and its compiler.
 //!
-//! Brook has functions, numbers of 32 bits and arrays of them; a text is an array of its characters, and a function is a value
-//! too. `programs/` has examples. Without arguments they are all run, otherwise the files that are named.
+//! Brook has functions, 32-bit numbers and arrays of them. A text is an array of its characters,
+//! and a function is a value too. `programs/` has examples. Without arguments all examples run,
+//! otherwise the given files.
 //!
 //! ```text
 //! program    = { definition }
@@ -15,18 +16,19 @@
 //! expr       = comparisons, + - * / %, and, or, not, "#" array (its length), calls, indices, numbers, texts, names
 //! ```
 //!
-//! `print` writes a text that stands there as it is, and everything else as a number. `put(character)` and `put_text(array)`
-//! write what a variable holds. The value of a function that ends without `return` is 0. A comment starts with `;`.
+//! `print` writes a text literal as text, and everything else as a number. `put(character)` and
+//! `put_text(array)` write the characters in a variable. The value of a function without `return`
+//! is 0. A comment starts with `;`.
 
 mod parser;
 mod translate;
 
 use std::error::Error;
 
-/// Functions that every program has.
+/// Predefined functions of every program.
 const PRELUDE: &str = include_str!("prelude.brook");
 
-/// Runs one program and gives what it wrote to the console of the device.
+/// Runs a program and returns its output on the console of the device.
 pub fn run(source: &str) -> Result<String, Box<dyn Error>> {
     let mut definitions = parser::parse(PRELUDE)?;
     definitions.extend(parser::parse(source)?);

@@ -1,11 +1,12 @@
-//! Brook's text to its syntax tree, by recursive descent.
+//! Parses Brook's text to a syntax tree, by recursive descent.
 
 use std::fmt;
 
-/// How deep expressions and statements may be nested, and how many operators or calls one after the other an operand may have.
+/// The maximum nesting of expressions and statements, and the maximum number of consecutive
+/// operators or calls of an operand.
 const DEPTH: u32 = 100;
 
-/// A fault of the program, with its line.
+/// An error in the program, with its line.
 #[derive(Debug)]
 pub struct Fault {
     pub line: u32,
@@ -32,7 +33,7 @@ pub enum DefinitionKind {
     Array(Vec<Element>),
 }
 
-/// What an array holds at the start.
+/// The initial value of an array element.
 pub enum Element {
     Number(i32),
     Text(String),
@@ -88,7 +89,7 @@ pub enum Operator {
     Remainder,
 }
 
-/// Binary operators by how strongly they bind, the weakest first. All of them group to the left.
+/// The binary operators by precedence, the lowest first. All are left-associative.
 const LEVELS: &[&[(&str, Operator)]] = &[
     &[("or", Operator::Or)],
     &[("and", Operator::And)],
@@ -294,7 +295,7 @@ impl Parser {
         Ok(element)
     }
 
-    /// Statements up to one of the marks.
+    /// Parses statements up to one of the marks.
     fn block(&mut self, ends: &[&str]) -> Result<Vec<Stmt>, Fault> {
         let mut list = Vec::new();
         while !ends.iter().any(|end| *self.peek() == Token::Mark(mark_of(end))) {
@@ -354,7 +355,7 @@ impl Parser {
         Ok(Stmt { line, kind })
     }
 
-    /// What follows `if` or `elif`, with the `end`.
+    /// Parses the rest of an `if` or `elif`, including `end`.
     fn branches(&mut self) -> Result<StmtKind, Fault> {
         let condition = self.expr()?;
         self.expect("then")?;
@@ -434,8 +435,8 @@ impl Parser {
         self.postfixes(Expr { line, kind })
     }
 
-    /// Calls and indices. They have to start on the line where what they belong to ends: otherwise a statement that starts
-    /// with a bracket would be taken for one.
+    /// Parses calls and indices. They have to start on the line where their operand ends; otherwise
+    /// a statement that starts with a bracket would continue the previous expression.
     fn postfixes(&mut self, mut expr: Expr) -> Result<Expr, Fault> {
         for _ in 0..DEPTH {
             let line = self.line();
@@ -462,13 +463,13 @@ impl Parser {
     }
 }
 
-/// The mark as it stands in the tables.
+/// Returns the mark in the tables.
 fn mark_of(text: &str) -> &'static str {
     let mut all = KEYWORDS.iter().chain(MARKS);
     all.find(|mark| **mark == text).copied().unwrap_or("")
 }
 
-/// Numbers go up to 2147483648, which stands for the smallest one: there is no larger.
+/// Converts a literal. The largest one, 2147483648, represents the smallest number.
 fn signed(number: u32, negative: bool) -> i32 {
     let number = if negative { number.wrapping_neg() } else { number };
     number.cast_signed()

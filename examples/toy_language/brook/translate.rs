@@ -1,7 +1,8 @@
-//! Brook's syntax tree to CLIF, and the run.
+//! Translates Brook's syntax tree to CLIF, and runs the program.
 //!
-//! Every value is a word: a number, or the address of an array or a function. An array is a data object with its length before
-//! its elements. The lines of the program are the source locations, so that traps can be reported by line.
+//! Every value is a word: a number, or the address of an array or a function. An array is a data
+//! object with its length before its elements. The lines of the program are the source locations,
+//! so that traps are reported by line.
 
 use super::parser::{Definition, DefinitionKind, Element, Expr, ExprKind, Fault, Operator, Stmt, StmtKind};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -20,13 +21,13 @@ use std::error::Error;
 const WORD: types::Type = types::I32;
 const WORD_SIZE: i32 = 4;
 
-/// An index that the array does not have.
+/// An array index out of bounds.
 const BAD_INDEX: TrapCode = TrapCode::unwrap_user(1);
 
-/// Instructions after which a program is taken to have no end.
+/// The limit of instructions, against infinite loops.
 const STEPS: u64 = 100_000_000;
 
-/// Compiles a program, calls its `main`, and gives what it wrote to the console.
+/// Compiles a program, calls its `main`, and returns its output on the console.
 pub fn run(definitions: &[Definition]) -> Result<String, Box<dyn Error>> {
     let mut flags = settings::builder();
     flags.set("opt_level", "speed")?;
@@ -69,7 +70,7 @@ pub fn run(definitions: &[Definition]) -> Result<String, Box<dyn Error>> {
     }
 }
 
-/// What is known of the whole program.
+/// The declarations of the program.
 struct Program {
     module: NpuModule,
     /// With the number of parameters.
@@ -137,7 +138,7 @@ impl Program {
         Ok(())
     }
 
-    /// An array of the characters of a text.
+    /// Defines an array with the characters of a text.
     fn text(&mut self, text: &str) -> Result<DataId, Box<dyn Error>> {
         let mut words = vec![i32::try_from(text.len())?];
         words.extend(text.bytes().map(i32::from));
@@ -190,7 +191,7 @@ fn unknown(line: u32, name: &str) -> Fault {
     Fault { line, what }
 }
 
-/// A function on its way to CLIF.
+/// A function during translation.
 struct Translator<'a> {
     b: FunctionBuilder<'a>,
     program: &'a mut Program,
@@ -202,7 +203,7 @@ impl Translator<'_> {
         self.b.ins().iconst(WORD, i64::from(number))
     }
 
-    /// Gives a variable a value, and makes it if need be.
+    /// Sets a variable, and declares it at its first assignment.
     fn set(&mut self, name: &str, value: Value) {
         let variable = match self.variables.get(name) {
             Some(&variable) => variable,
@@ -362,7 +363,7 @@ impl Translator<'_> {
         }
     }
 
-    /// The left operand, unless it does not decide: then the right one.
+    /// Evaluates the left operand, and the right one unless the left one decides.
     fn shortcut(&mut self, left: &Expr, right: &Expr, decides: bool) -> Result<Value, Box<dyn Error>> {
         let [more, done] = [(); 2].map(|()| self.b.create_block());
         self.b.append_block_param(done, WORD);
@@ -380,7 +381,7 @@ impl Translator<'_> {
         Ok(self.b.block_params(done)[0])
     }
 
-    /// The address one word below an element, after a look at the length.
+    /// Returns the address one word below an element, after a bounds check.
     fn element(&mut self, array: &Expr, index: &Expr) -> Result<Value, Box<dyn Error>> {
         let line = index.line;
         let (array, index) = (self.expr(array)?, self.expr(index)?);

@@ -1,4 +1,4 @@
-//! Stores that hosts share: what holds of a folder holds of them.
+//! Tests of stores that hosts share, with the properties of a directory.
 
 use crate::{compile, files, functions, only_entry, small, target, text};
 use naplespu_cache::{Cache, SharedError, SharedStore};
@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-/// In the environment of the processes that a test starts: the address of the store they share.
+/// The environment variable of child processes with the address of the shared store.
 const ADDRESS: &str = "NAPLESPU_CACHE_TEST_ADDRESS";
 
 fn address_of(folder: &Path) -> String {
@@ -38,7 +38,7 @@ fn hits_are_what_compiling_gives() {
         assert!(counts.hits >= compiled, "{counts:?} of {compiled}");
         assert_eq!(counts.damaged, 0);
     }
-    // A folder and a store over it have the same entries.
+    // A directory and a store over it have the same entries.
     let cache = Arc::new(Cache::on_disk(folder.path()).unwrap());
     compile(&plain.with_cache(cache.clone()), &functions[0]).unwrap();
     assert_eq!(cache.counts().hits, 1);
@@ -101,7 +101,7 @@ fn processes_share_a_store() {
     assert_eq!((counts.hits, counts.misses, counts.damaged), (compiled, 0, 0));
 }
 
-/// A store is asked from its own thread: a runtime within which somebody compiles does not mind.
+/// The store has its own thread, so compilation works within an asynchronous runtime.
 #[test]
 fn in_the_middle_of_a_future() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -128,7 +128,7 @@ fn stores_that_cannot_be_used() {
     let file = error(&address_of(&file));
     assert!(file.to_string().contains("file"), "{file}");
 
-    // One that goes away: everything is compiled.
+    // If the store disappears, everything is compiled.
     let inner = folder.path().join("inner");
     let cache = open(&address_of(&inner));
     std::fs::remove_dir_all(&inner).unwrap();

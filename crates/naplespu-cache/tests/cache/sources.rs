@@ -9,7 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The packages of this workspace that a package is built from, by Cargo, with the files that their libraries and build scripts begin with.
+/// Returns the packages of this workspace that a package is built from, according to Cargo, with
+/// the root files of their libraries and build scripts.
 fn built_from(package: &str) -> BTreeMap<String, Vec<PathBuf>> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--offline", "--format-version", "1"])
@@ -74,7 +75,7 @@ fn every_package_of_the_compiler_is_in_the_key() {
             assert!(files.contains(&path), "{} is not in the key", path.display());
         }
     }
-    // What build scripts read besides.
+    // Other files that build scripts read.
     for path in [
         "../../isle/prelude.isle",
         "../../td/NaplesPU.td",

@@ -1,52 +1,53 @@
-//! What can go wrong between a host and its device.
+//! Errors of devices.
 
 use super::{Buffer, Statistics, ThreadId};
 use crate::error::{LinkError, RunError};
 use crate::trace::Frame;
 use std::fmt;
 
-/// Why a device did not do what it was asked for.
+/// The reason why an operation of a device failed.
 #[derive(Debug)]
 pub enum DeviceError {
-    /// There is no room for a buffer.
+    /// A buffer does not fit into memory.
     OutOfMemory {
-        /// Its size in bytes.
+        /// The requested size in bytes.
         asked: u32,
-        /// Bytes that buffers may still take, in pieces perhaps.
+        /// The free memory for buffers in bytes, possibly fragmented.
         free: u64,
     },
-    /// The buffer was freed, or is another device's.
+    /// The buffer was freed, or belongs to another device.
     NoBuffer(Buffer),
-    /// A part of a buffer that does not lie within it.
+    /// A range exceeds its buffer.
     OutOfRange {
         /// The buffer.
         buffer: Buffer,
-        /// Where the part begins.
+        /// The start of the range.
         offset: u32,
-        /// Its bytes.
+        /// The length of the range in bytes.
         length: usize,
     },
-    /// An address where there is no buffer and no data object, or not as many bytes of one.
+    /// A range of addresses that does not lie in one buffer or data object.
     BadAddress {
         /// The address.
         address: u32,
-        /// How many bytes were asked for.
+        /// The length in bytes.
         length: usize,
     },
-    /// A launch on no threads.
+    /// A launch without threads.
     NoThreads,
     /// A launch on a thread that the device does not have.
     NoSuchThread {
         /// The thread.
         thread: ThreadId,
-        /// How many cores the device has.
+        /// The number of cores of the device.
         cores: usize,
     },
-    /// The kernel cannot be launched: it is missing or something that it reaches is, or the arguments do not fit.
+    /// The kernel cannot be launched: it is undefined or reaches an undefined symbol, or the
+    /// arguments do not match.
     Launch(RunError),
-    /// The kernel did not come to its end.
+    /// The kernel failed.
     Fault(Box<Fault>),
-    /// What was defined could not be linked, or the simulation holds no more memory.
+    /// Linking failed, or the simulated memory is full.
     Link(LinkError),
 }
 
@@ -90,9 +91,9 @@ impl fmt::Display for DeviceError {
                     "{length} bytes at {address:#010x} are in no buffer and no data object"
                 )
             }
-            Self::NoThreads => f.write_str("a launch on no threads"),
+            Self::NoThreads => f.write_str("the launch has no threads"),
             Self::NoSuchThread { thread, cores } => {
-                write!(f, "there is no {thread}: the device has {cores} cores of 8 threads")
+                write!(f, "{thread} does not exist: the device has {cores} cores of 8 threads")
             }
             Self::Launch(error) => error.fmt(f),
             Self::Fault(fault) => fault.fmt(f),
@@ -107,14 +108,14 @@ impl From<LinkError> for DeviceError {
     }
 }
 
-/// How a launch failed.
+/// A failed launch.
 #[derive(Debug)]
 pub struct Fault {
-    /// What went wrong: a trap, a limit, threads that wait for each other, a function of the host that failed.
+    /// The error: a trap, a limit, a deadlock, or a failed host function.
     pub error: RunError,
-    /// What the threads were doing that the error is about, by number.
+    /// The back traces of the threads that the error is about, by number.
     pub traces: Vec<ThreadTrace>,
-    /// What was executed until then.
+    /// The statistics up to the failure.
     pub statistics: Statistics,
 }
 
@@ -125,7 +126,7 @@ impl std::error::Error for Fault {
 }
 
 impl fmt::Display for Fault {
-    /// The error, and a line for each place of the back traces.
+    /// Prints the error, and a line for each frame of the back traces.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.error.fmt(f)?;
         for trace in &self.traces {
@@ -135,12 +136,12 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What a thread was doing.
+/// The back trace of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadTrace {
     /// The thread.
     pub thread: ThreadId,
-    /// The calls under way, from the instruction that it stands at outwards.
+    /// The frames, innermost first.
     pub frames: Vec<Frame>,
 }
 

@@ -1,4 +1,4 @@
-//! Kernels on threads.
+//! Launches kernels on threads.
 
 use super::{Arg, Device, DeviceError, Fault, ThreadId, ThreadSet, ThreadTrace};
 use crate::error::RunError;
@@ -10,7 +10,7 @@ use cranelift_module::FuncId;
 use npu_sim::{Report, Schedule, ThreadCounters, TimingConfig};
 use std::fmt;
 
-/// On which threads a kernel runs, how, and for how long at most.
+/// The threads of a launch, their scheduling, and limits.
 #[derive(Clone, Debug)]
 pub struct LaunchConfig {
     threads: ThreadSet,
@@ -20,7 +20,7 @@ pub struct LaunchConfig {
 }
 
 impl LaunchConfig {
-    /// On these threads, without the timing model, and for one thousand million instructions at most.
+    /// Runs on these threads without the timing model, limited to one billion instructions.
     pub fn new(threads: ThreadSet) -> Self {
         Self {
             threads,
@@ -30,13 +30,15 @@ impl LaunchConfig {
         }
     }
 
-    /// For so many instructions at most, of all threads together. A launch that takes more is [`RunError::Timeout`].
+    /// Limits the instructions of all threads together. A launch that exceeds the limit fails with
+    /// [`RunError::Timeout`].
     #[must_use]
     pub fn instruction_limit(self, instructions: u64) -> Self {
         Self { instructions, ..self }
     }
 
-    /// With the timing model, which counts cycles and says what they were spent on. It computes the same and takes about ten times as long.
+    /// Uses the timing model, which counts cycles and their causes. Results are the same; the
+    /// simulation takes about ten times as long.
     #[must_use]
     pub fn timed(self, config: TimingConfig) -> Self {
         Self {
@@ -45,8 +47,8 @@ impl LaunchConfig {
         }
     }
 
-    /// With the timing model, and for so many cycles at most, or some more in which nothing happens. A launch that takes more is
-    /// [`RunError::CycleLimit`].
+    /// Uses the timing model with a limit of cycles, which idle cycles may exceed slightly. A
+    /// launch that exceeds the limit fails with [`RunError::CycleLimit`].
     #[must_use]
     pub fn timed_up_to(self, config: TimingConfig, cycles: u64) -> Self {
         Self {
@@ -55,7 +57,7 @@ impl LaunchConfig {
         }
     }
 
-    /// With threads that take turns in this way. The timing model has a way of its own.
+    /// Sets the order in which threads take turns. The timing model has its own order.
     #[must_use]
     pub fn schedule(self, schedule: Schedule) -> Self {
         Self { schedule, ..self }
@@ -68,19 +70,19 @@ impl From<ThreadSet> for LaunchConfig {
     }
 }
 
-/// What a thread executed.
+/// The statistics of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadStatistics {
     /// The thread.
     pub thread: ThreadId,
-    /// Instructions, of routines of the runtime too.
+    /// The number of instructions, including those of routines of the runtime.
     pub instructions: u64,
-    /// With the timing model, its counters: what it waited for, what the caches had for it.
+    /// The counters of the timing model: stalls, cache hits and misses.
     pub counters: Option<ThreadCounters>,
 }
 
 impl ThreadStatistics {
-    /// With the timing model, the cycles in which it ran or waited.
+    /// Returns the cycles in which the thread ran or waited, with the timing model.
     pub fn cycles(&self) -> Option<u64> {
         let counters = self.counters?;
         let waited: u64 = counters.stalls.iter().sum();
@@ -88,49 +90,52 @@ impl ThreadStatistics {
     }
 }
 
-/// What a launch executed.
+/// The statistics of a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statistics {
-    /// Instructions of all threads together.
+    /// The number of instructions of all threads together.
     pub instructions: u64,
-    /// Each thread, by number.
+    /// The statistics of each thread, by number.
     pub threads: Vec<ThreadStatistics>,
-    /// With the timing model, all that it counted.
+    /// The report of the timing model.
     pub timing: Option<Report>,
 }
 
 impl Statistics {
-    /// With the timing model, the cycles from the first instruction to the end of the last thread.
+    /// Returns the cycles from the first instruction to the end of the last thread, with the timing
+    /// model.
     pub fn cycles(&self) -> Option<u64> {
         self.timing.as_ref().map(|report| report.cycles)
     }
 }
 
-/// What a launch that came to its end gives.
+/// The result of a completed launch.
 #[derive(Clone, Debug)]
 pub struct Finished {
-    /// The results of the kernel on each thread, by number; vectors of more than 128 bits as their lanes.
+    /// The results of the kernel on each thread, by number. Vectors of more than 128 bits are given
+    /// as their lanes.
     pub results: Vec<(ThreadId, Vec<DataValue>)>,
-    /// What it executed.
+    /// Its statistics.
     pub statistics: Statistics,
 }
 
-/// How far a launch is.
+/// The progress of a launch.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
     reason = "one is made in many instructions of the kernel, and taken apart at once"
 )]
 pub enum Progress<'d> {
-    /// It goes on from here.
+    /// The launch can continue.
     Running(Launch<'d>),
     /// All threads have returned.
     Finished(Finished),
 }
 
-/// A kernel that is on its way. Dropped, it is given up: what it has written by then stays written.
+/// A running launch. Dropping it cancels the launch; memory keeps its writes.
 ///
-/// It borrows the device. To do something else meanwhile, [`wait`](Launch::wait) on another thread of the host, or go on step by step.
+/// It borrows the device. To do other work meanwhile, call [`wait`](Launch::wait) on another host
+/// thread, or [`advance`](Launch::advance) in steps.
 #[must_use = "a launch runs when it is waited for"]
 pub struct Launch<'d> {
     device: &'d mut Device,
@@ -150,8 +155,9 @@ impl Launch<'_> {
     ///
     /// # Errors
     ///
-    /// [`DeviceError::Fault`]: a thread trapped or stopped otherwise, the threads wait for each other, a limit was reached, or a function of the host
-    /// ended the launch. If several threads are to blame, it is about the first trap or stop by number; the others have run on as far as they could.
+    /// [`DeviceError::Fault`] if a thread trapped or stopped, the threads are deadlocked, a limit
+    /// was reached, or a host function ended the launch. If several threads failed, the error is
+    /// about the failed thread with the lowest number; the others ran on as far as they could.
     pub fn wait(mut self) -> Result<Finished, DeviceError> {
         let over = self.device.module.advance(&mut self.run, u64::MAX);
         self.ended(over.map(|_| ()))
@@ -159,7 +165,8 @@ impl Launch<'_> {
 }
 
 impl<'d> Launch<'d> {
-    /// Runs the kernel for so many instructions, by all threads together, or a few more. A launch in steps gives what the same launch gives at once.
+    /// Runs the kernel for this many instructions of all threads together, or a few more. A launch
+    /// in steps has the same result as without steps.
     ///
     /// # Errors
     ///
@@ -171,7 +178,7 @@ impl<'d> Launch<'d> {
         }
     }
 
-    /// What was executed so far.
+    /// Returns the statistics so far.
     pub fn statistics(&self) -> Statistics {
         let timing = self.run.timed().map(Timed::report);
         let counters = |number: usize| {
@@ -194,7 +201,7 @@ impl<'d> Launch<'d> {
         }
     }
 
-    /// What came of a launch that is over.
+    /// Returns the result of a launch that has ended.
     fn ended(self, over: Result<(), RunError>) -> Result<Finished, DeviceError> {
         let statistics = self.statistics();
         let module = &mut self.device.module;
@@ -224,13 +231,16 @@ impl<'d> Launch<'d> {
 }
 
 impl Device {
-    /// Makes threads ready to run a kernel, all with the same arguments. Each has a fresh stack. Nothing runs before [`Launch::wait`] or
-    /// [`Launch::advance`].
+    /// Prepares threads to run a kernel, all with the same arguments, each with a fresh stack. The
+    /// kernel starts with [`Launch::wait`] or [`Launch::advance`].
     ///
     /// # Errors
     ///
-    /// [`DeviceError::NoThreads`], [`DeviceError::NoSuchThread`]; [`DeviceError::Launch`] if the kernel, or what it reaches, is not there, or the arguments do not
-    /// fit its signature; [`DeviceError::NoBuffer`] and [`DeviceError::OutOfRange`] for an argument that is the address of none.
+    /// - [`DeviceError::NoThreads`] and [`DeviceError::NoSuchThread`] for an invalid set of
+    ///   threads.
+    /// - [`DeviceError::Launch`] if the kernel, or a symbol that it reaches, is undefined, or the
+    ///   arguments do not match its signature.
+    /// - [`DeviceError::NoBuffer`] and [`DeviceError::OutOfRange`] for an invalid address argument.
     pub fn launch(
         &mut self,
         kernel: FuncId,
@@ -240,7 +250,8 @@ impl Device {
         self.launch_each(kernel, config, |_, _| args.to_vec())
     }
 
-    /// The same with arguments for each thread, which `args` makes from its place among the threads of the launch, counted from 0, and the thread.
+    /// Prepares threads to run a kernel with separate arguments. `args` returns the arguments from
+    /// the thread's index in the launch, counted from 0, and the thread.
     ///
     /// # Errors
     ///

@@ -7,28 +7,29 @@ use npu_mc::machine::CACHE_LINE;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Memory of a device that [`Device::allocate`] has made room for. It is a name for it, which can be copied; the memory is there until
+/// A handle of memory from [`Device::allocate`]. It can be copied; the memory exists until
 /// [`Device::free`] is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Buffer {
     address: u32,
     size: u32,
-    /// No two buffers of a process have the same.
+    /// Unique in the process.
     serial: u64,
 }
 
 impl Buffer {
-    /// Address of the first byte on the device, a multiple of 64 unless it was [allocated](Device::allocate_aligned) with another alignment.
+    /// Returns the device address of the first byte. It is a multiple of 64 unless the buffer was
+    /// [allocated](Device::allocate_aligned) with another alignment.
     pub fn address(self) -> u32 {
         self.address
     }
 
-    /// Size in bytes.
+    /// Returns the size in bytes.
     pub fn size(self) -> u32 {
         self.size
     }
 
-    /// The address of a byte as an argument of a kernel.
+    /// Returns the address of a byte as an argument of a kernel.
     pub fn at(self, offset: u32) -> Arg {
         Arg::Address(self, offset)
     }
@@ -37,9 +38,10 @@ impl Buffer {
 /// An argument of a kernel.
 #[derive(Clone, Debug)]
 pub enum Arg {
-    /// A value. One of a vector of more than 128 bits is given as its lanes, see [`host_types`](crate::host_types).
+    /// A value. A vector of more than 128 bits is passed as its lanes; see
+    /// [`host_types`](crate::host_types).
     Value(DataValue),
-    /// The address of a byte of a buffer, as an `i32`. The launch checks that the buffer is there.
+    /// The address of a byte of a buffer, as an `i32`. The launch checks that the buffer exists.
     Address(Buffer, u32),
 }
 
@@ -55,11 +57,11 @@ impl<T: Into<DataValue>> From<T> for Arg {
     }
 }
 
-/// A buffer as the device knows it.
+/// A live buffer.
 #[derive(Clone, Copy, Debug)]
 struct Block {
     size: u32,
-    /// What it takes of the capacity.
+    /// Its share of the capacity, in bytes.
     taken: u64,
     serial: u64,
 }
@@ -67,7 +69,7 @@ struct Block {
 /// The buffers of a device.
 #[derive(Debug)]
 pub(super) struct Heap {
-    /// By their addresses.
+    /// The buffers by address.
     blocks: BTreeMap<u32, Block>,
     allocated: u64,
     capacity: u64,
@@ -91,7 +93,7 @@ impl Heap {
         block.is_some_and(|block| block.serial == buffer.serial)
     }
 
-    /// The address of a part of a buffer.
+    /// Returns the address of a range in a buffer.
     fn part(&self, buffer: Buffer, offset: u32, length: usize) -> Result<u32, DeviceError> {
         if !self.has(buffer) {
             return Err(DeviceError::NoBuffer(buffer));
@@ -100,11 +102,11 @@ impl Heap {
         if end > u64::from(buffer.size) {
             return Err(DeviceError::OutOfRange { buffer, offset, length });
         }
-        // It lies within the buffer, whose addresses fit.
+        // The range lies within the buffer, so the address does not wrap.
         Ok(buffer.address.wrapping_add(offset))
     }
 
-    /// Whether a range of addresses lies in one buffer.
+    /// Returns whether a range of addresses lies in one buffer.
     fn holds(&self, address: u32, length: usize) -> bool {
         let before = self.blocks.range(..=address).next_back();
         before.is_some_and(|(&start, block)| {
@@ -115,24 +117,27 @@ impl Heap {
 }
 
 impl Device {
-    /// Makes room for so many bytes, which are zero. It begins at a multiple of 64, the bytes of a cache line and of a vector.
+    /// Allocates a zeroed buffer. It is aligned to 64 bytes, the size of a cache line and of a
+    /// vector.
     ///
     /// # Errors
     ///
-    /// [`DeviceError::OutOfMemory`] if all buffers together would take more than [`Config::memory_limit`](npu_sim::Config::memory_limit), or there is no gap between
-    /// them that is large enough.
+    /// [`DeviceError::OutOfMemory`] if all buffers together would exceed
+    /// [`Config::memory_limit`](npu_sim::Config::memory_limit), or no gap between them is large
+    /// enough.
     pub fn allocate(&mut self, size: u32) -> Result<Buffer, DeviceError> {
         self.allocate_aligned(size, CACHE_LINE)
     }
 
-    /// Makes room that begins at a multiple of `align`, or of 64 if that is larger.
+    /// Allocates a zeroed buffer that is aligned to the larger of `align` and 64 bytes.
     ///
     /// # Errors
     ///
-    /// See [`Device::allocate`]; [`DeviceError::Link`] if `align` is not a power of two, or more than 2^28.
+    /// See [`Device::allocate`]; [`DeviceError::Link`] if `align` is not a power of two, or more
+    /// than 2^28.
     pub fn allocate_aligned(&mut self, size: u32, align: u32) -> Result<Buffer, DeviceError> {
         static SERIALS: AtomicU64 = AtomicU64::new(0);
-        // Buffers do not share lines.
+        // Buffers do not share cache lines.
         let taken = u64::from(size.max(1)).next_multiple_of(CACHE_LINE.into());
         let free = self.heap.free();
         let full = || DeviceError::OutOfMemory { asked: size, free };
@@ -148,7 +153,7 @@ impl Device {
         Ok(Buffer { address, size, serial })
     }
 
-    /// Makes room for bytes and copies them there.
+    /// Allocates a buffer and copies bytes into it.
     ///
     /// # Errors
     ///
@@ -168,11 +173,11 @@ impl Device {
         }
     }
 
-    /// Gives the memory of a buffer to others.
+    /// Frees a buffer.
     ///
     /// # Errors
     ///
-    /// [`DeviceError::NoBuffer`] if it was freed before, or is another device's.
+    /// [`DeviceError::NoBuffer`] if it was freed already, or belongs to another device.
     pub fn free(&mut self, buffer: Buffer) -> Result<(), DeviceError> {
         if !self.heap.has(buffer) {
             return Err(DeviceError::NoBuffer(buffer));
@@ -184,28 +189,28 @@ impl Device {
         Ok(())
     }
 
-    /// Bytes that buffers take now, in whole cache lines.
+    /// Returns the bytes of all buffers, in whole cache lines.
     pub fn allocated(&self) -> u64 {
         self.heap.allocated
     }
 
-    /// Bytes that buffers may take in all.
+    /// Returns the capacity for buffers in bytes.
     pub fn capacity(&self) -> u64 {
         self.heap.capacity
     }
 
-    /// Copies bytes of the host into a buffer, from an offset on.
+    /// Copies bytes from the host into a buffer, starting at an offset.
     ///
     /// # Errors
     ///
-    /// [`DeviceError::NoBuffer`], [`DeviceError::OutOfRange`], and [`DeviceError::Link`] if the simulation holds no more memory. Of what is out of range
-    /// nothing is copied.
+    /// [`DeviceError::NoBuffer`], [`DeviceError::OutOfRange`], and [`DeviceError::Link`] if the
+    /// simulated memory is full. If the range is invalid, nothing is copied.
     pub fn copy_in(&mut self, buffer: Buffer, offset: u32, bytes: &[u8]) -> Result<(), DeviceError> {
         let address = self.heap.part(buffer, offset, bytes.len())?;
         Ok(self.module.write_memory(address, bytes)?)
     }
 
-    /// Copies bytes of a buffer to the host, from an offset on.
+    /// Copies bytes from a buffer to the host, starting at an offset.
     ///
     /// # Errors
     ///
@@ -216,7 +221,7 @@ impl Device {
         Ok(())
     }
 
-    /// Copies words of the host into a buffer, from a byte on.
+    /// Copies words from the host into a buffer, starting at a byte offset.
     ///
     /// # Errors
     ///
@@ -226,7 +231,7 @@ impl Device {
         self.copy_in(buffer, offset, &bytes)
     }
 
-    /// Copies so many words of a buffer to the host, from a byte on.
+    /// Copies `count` words from a buffer to the host, starting at a byte offset.
     ///
     /// # Errors
     ///
@@ -236,7 +241,7 @@ impl Device {
         Ok(self.module.read_words(address, count))
     }
 
-    /// Copies bytes from one buffer to another, or within one.
+    /// Copies bytes from one buffer to another, or within a buffer.
     ///
     /// # Errors
     ///
@@ -249,7 +254,7 @@ impl Device {
         Ok(self.module.write_memory(to, &bytes)?)
     }
 
-    /// Sets so many bytes of a buffer to one value, from an offset on.
+    /// Sets `length` bytes of a buffer to one value, starting at an offset.
     ///
     /// # Errors
     ///
@@ -259,7 +264,8 @@ impl Device {
         Ok(self.module.write_memory(address, &vec![byte; length as usize])?)
     }
 
-    /// Copies bytes to the host from an address that a kernel gave away. They have to lie in one buffer, or in one data object of the module.
+    /// Copies bytes to the host from an address that a kernel returned. They have to lie in one
+    /// buffer or one data object of the module.
     ///
     /// # Errors
     ///
@@ -270,11 +276,11 @@ impl Device {
         Ok(())
     }
 
-    /// Copies bytes of the host to such an address.
+    /// Copies bytes from the host to such an address.
     ///
     /// # Errors
     ///
-    /// [`DeviceError::BadAddress`], and [`DeviceError::Link`] if the simulation holds no more memory.
+    /// [`DeviceError::BadAddress`], and [`DeviceError::Link`] if the simulated memory is full.
     pub fn write(&mut self, address: u32, bytes: &[u8]) -> Result<(), DeviceError> {
         self.check_address(address, bytes.len())?;
         Ok(self.module.write_memory(address, bytes)?)
@@ -288,7 +294,7 @@ impl Device {
         }
     }
 
-    /// The value of an argument.
+    /// Returns the value of an argument.
     pub(super) fn value_of(&self, arg: Arg) -> Result<DataValue, DeviceError> {
         match arg {
             Arg::Value(value) => Ok(value),

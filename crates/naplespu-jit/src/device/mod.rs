@@ -1,22 +1,25 @@
-//! The simulated machine as an accelerator: memory that is allocated and copied, kernels that are launched on threads of its cores.
+//! The simulated machine as an accelerator: the host allocates and copies memory, and launches
+//! kernels on threads of the cores.
 //!
 //! # Contract
 //!
-//! A [`Device`] owns an [`NpuModule`] and what its host needs around it. Kernels are functions of the module. A [`Launch`] has checked everything that can
-//! be checked before anything runs: the kernel and all that it reaches, the arguments, the [`ThreadSet`]. It borrows the device, so that nothing
-//! else touches its memory meanwhile; [`Launch::wait`] runs it to its end, [`Launch::advance`] a part of the way, and both may be called on any
-//! thread of the host. The same launch on the same device gives the same results, statistics and errors.
+//! A [`Device`] owns an [`NpuModule`] and its buffers. Kernels are functions of the module.
+//! Creating a [`Launch`] checks everything that can be checked in advance: the kernel and all
+//! symbols that it reaches, the arguments, and the [`ThreadSet`]. A launch borrows the device, so
+//! that its memory cannot change meanwhile. [`Launch::wait`] runs it to the end,
+//! [`Launch::advance`] in steps; any host thread may call them. Launches are deterministic: the
+//! same launch on the same device has the same results, statistics and errors.
 //!
-//! Everything that the host or a kernel does wrong is a [`DeviceError`]; the device is good for other launches afterwards.
+//! Every error of the host or of a kernel is a [`DeviceError`]; the device stays usable.
 //!
 //! # Structure
 //!
-//! `memory` has buffers, `threads` names threads, `launch` runs kernels, `error` has all that can go wrong.
+//! `memory` has buffers, `threads` sets of threads, `launch` launches, `error` errors.
 //!
 //! # Invariants
 //!
-//! - A [`Buffer`] that was freed, or is another device's, is never taken for one of this device.
-//! - Buffers do not share a cache line, so what a core holds back of one never gets into another.
+//! - A freed [`Buffer`], or a buffer of another device, is never mistaken for a valid one.
+//! - Buffers do not share cache lines, so a write-back of one never changes another.
 
 mod error;
 mod launch;
@@ -42,7 +45,7 @@ use cranelift_naplespu::Isa;
 use memory::Heap;
 use std::sync::Arc;
 
-/// An accelerator: cores with hardware threads, memory, and the functions that they can run.
+/// An accelerator: cores with hardware threads, memory, and functions.
 #[derive(Debug)]
 pub struct Device {
     module: NpuModule,
@@ -50,7 +53,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// A device of one core.
+    /// Creates a device with one core.
     ///
     /// # Errors
     ///
@@ -59,9 +62,12 @@ impl Device {
         Self::with_config(isa, npu_sim::Config::default())
     }
 
-    /// A device of this configuration: how many cores and how much memory, and whether the cores have data caches.
-    /// [`Config::coherent`](npu_sim::Config::coherent) means that they have none, and every store is in memory at once. Without it the host finds what a kernel
-    /// flushed, as on the hardware, and the rest [when it writes](NpuModule::write_memory) or launches something.
+    /// Creates a device with this configuration of cores, memory and data caches.
+    ///
+    /// With [`Config::coherent`](npu_sim::Config::coherent) the cores have no data caches, so every
+    /// store reaches memory at once. Otherwise the host reads what kernels flushed, as on the
+    /// hardware. Other data is written back when the host [writes memory](NpuModule::write_memory)
+    /// or launches a kernel.
     ///
     /// # Errors
     ///
@@ -73,35 +79,37 @@ impl Device {
         })
     }
 
-    /// The functions and data of the device.
+    /// Returns the functions and data of the device.
     pub fn module(&self) -> &NpuModule {
         &self.module
     }
 
-    /// The functions and data of the device, to be declared, defined, redefined and freed as in any module of Cranelift. Memory that the module
-    /// itself allocates has nothing to do with [`Buffer`]s.
+    /// Returns the functions and data of the device for changes, as in any Cranelift module. Memory
+    /// that the module allocates is separate from [`Buffer`]s.
     pub fn module_mut(&mut self) -> &mut NpuModule {
         &mut self.module
     }
 
-    /// How many cores there are.
+    /// Returns the number of cores.
     pub fn cores(&self) -> usize {
         self.module.machine().cores()
     }
 
-    /// All threads of the device.
+    /// Returns all threads of the device.
     pub fn threads(&self) -> ThreadSet {
         ThreadSet::first(self.module.machine().threads())
     }
 
-    /// The function of this name, without `%`.
+    /// Returns the function with this name, without `%`.
     pub fn function(&self, name: &str) -> Option<FuncId> {
         self.module.function_by_name(name)
     }
 
-    /// Compiles functions of a text and adds them under their names, by which they also call each other. If together they are large enough for that,
-    /// the threads of rayon's pool share the work; the device is the same as if they had been added one by one. The results are in the order of
-    /// the functions; one that fails does not stop the others, and calls of it say why it failed.
+    /// Compiles functions of a CLIF text and adds them under their names, which are also the
+    /// targets of their calls. The threads of rayon's pool share the work if the functions are
+    /// large enough; the device is the same as after adding them one by one. The results are in the
+    /// order of the functions. A failed function does not stop the others; calls of it report the
+    /// reason.
     pub fn add_functions(&mut self, functions: &[Function]) -> Vec<Result<FuncId, DefineError>> {
         let isa = self.module.npu_isa().clone();
         let compiled = parallel::map(
@@ -117,7 +125,7 @@ impl Device {
         functions.iter().zip(compiled).map(add).collect()
     }
 
-    /// Compiles a function of a text and adds it under its name.
+    /// Compiles a function of a CLIF text and adds it under its name.
     ///
     /// # Errors
     ///
@@ -130,11 +138,12 @@ impl Device {
         Ok(id)
     }
 
-    /// Compiles a function of a text and puts it in the place of the one of its name; see [`NpuModule::redefine_function`].
+    /// Compiles a function of a CLIF text and replaces the one with its name; see
+    /// [`NpuModule::redefine_function`].
     ///
     /// # Errors
     ///
-    /// See [`DefineError`]. The old one stays then.
+    /// See [`DefineError`]. The old function stays on errors.
     pub fn replace_function(&mut self, function: &Function) -> Result<FuncId, DefineError> {
         let id = self.declare(function)?;
         let mut ctx = Context::for_function(function.clone());
@@ -142,21 +151,21 @@ impl Device {
         Ok(id)
     }
 
-    /// Takes a function out and gives its memory to others; see [`NpuModule::free_function`].
+    /// Removes a function and frees its memory; see [`NpuModule::free_function`].
     ///
     /// # Errors
     ///
-    /// See there.
+    /// See [`NpuModule::free_function`].
     pub fn free_function(&mut self, function: FuncId) -> Result<(), LinkError> {
         self.module.free_function(function)
     }
 
-    /// Defines a function that kernels call and the host computes; see [`NpuModule::define_host_function`]. It is asked by one thread at a time, while
-    /// all threads stand still.
+    /// Defines a host function, which kernels call; see [`NpuModule::define_host_function`]. It
+    /// runs for one thread at a time, while all threads are stopped.
     ///
     /// # Errors
     ///
-    /// See there.
+    /// See [`NpuModule::define_host_function`].
     pub fn add_host_function(
         &mut self,
         name: &str,

@@ -1,4 +1,4 @@
-//! Which threads of a device run a kernel.
+//! Sets of threads of a device.
 
 use npu_sim::THREADS;
 use std::collections::BTreeSet;
@@ -8,14 +8,15 @@ use std::ops::Range;
 /// A hardware thread of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadId {
-    /// The core, from 0. A kernel finds it as its tile (`__builtin_npu_tile_id`).
+    /// The core, from 0. A kernel reads it as its tile (`__builtin_npu_tile_id`).
     pub core: usize,
-    /// The thread in the core, from 0 to 7. A kernel finds it by `__builtin_npu_thread_id`.
+    /// The thread in the core, from 0 to 7. A kernel reads it with `__builtin_npu_thread_id`.
     pub thread: usize,
 }
 
 impl ThreadId {
-    /// The thread with this number over all cores, as [`RunError`](crate::RunError)s and the simulator count.
+    /// Returns the thread with this number over all cores, as in [`RunError`](crate::RunError)s and
+    /// in the simulator.
     pub const fn from_number(number: usize) -> Self {
         Self {
             core: number / THREADS,
@@ -23,7 +24,7 @@ impl ThreadId {
         }
     }
 
-    /// Its number over all cores.
+    /// Returns the number of the thread over all cores.
     pub const fn number(self) -> usize {
         self.core.saturating_mul(THREADS).saturating_add(self.thread)
     }
@@ -40,49 +41,49 @@ impl fmt::Display for ThreadId {
 pub struct ThreadSet(BTreeSet<ThreadId>);
 
 impl ThreadSet {
-    /// No threads.
+    /// Returns the empty set.
     pub const fn new() -> Self {
         Self(BTreeSet::new())
     }
 
-    /// So many threads: all of the first core, then all of the second, and so on.
+    /// Returns the first `count` threads: all of the first core, then all of the second, and so on.
     pub fn first(count: usize) -> Self {
         (0..count).map(ThreadId::from_number).collect()
     }
 
-    /// The first threads of each of these cores.
+    /// Returns the first `threads` threads of each of these cores.
     pub fn on_cores(cores: Range<usize>, threads: usize) -> Self {
         let of_core = |core| (0..threads).map(move |thread| ThreadId { core, thread });
         cores.flat_map(of_core).collect()
     }
 
-    /// The threads of a core whose bits are set, as the host of the hardware enables them.
+    /// Returns the threads of a core whose bits are set, as in the hardware's enable mask.
     pub fn from_mask(core: usize, mask: u8) -> Self {
         let threads = (0..THREADS).filter(|thread| mask >> thread & 1 != 0);
         threads.map(|thread| ThreadId { core, thread }).collect()
     }
 
-    /// Adds a thread; gives whether it was missing.
+    /// Adds a thread; returns whether it is new.
     pub fn insert(&mut self, thread: ThreadId) -> bool {
         self.0.insert(thread)
     }
 
-    /// Whether it has a thread.
+    /// Returns whether the set contains a thread.
     pub fn contains(&self, thread: ThreadId) -> bool {
         self.0.contains(&thread)
     }
 
-    /// How many threads it has.
+    /// Returns the number of threads.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether it has none.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The threads in the order of their numbers.
+    /// Returns the threads in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = ThreadId> {
         self.0.iter().copied()
     }

@@ -1,20 +1,20 @@
-//! Atomic operations of several threads of a core on the same memory, in many orders.
+//! Tests of atomic operations by several threads of a core on the same memory, in many orders.
 
 use super::*;
 use npu_sim::{Config, Schedule, TimingConfig};
 
-/// The number of the thread in its core.
+/// Returns the number of the thread in its core.
 const THREAD: &str = "    sig9 = (i32) -> i32\n    fn9 = %__builtin_npu_read_control_reg sig9\n";
 
-/// Orders of turns: instruction by instruction, in long turns, and at random.
+/// Returns schedules: instruction by instruction, in long turns, and random.
 fn schedules() -> Vec<Schedule> {
     let mut all = vec![Schedule::default(), Schedule::round_robin(1), Schedule::round_robin(7)];
     all.extend((0..6).map(|seed| Schedule::random(seed, 1 + 9 * seed as u32)));
     all
 }
 
-/// Calls the function with a fresh buffer and a number, on so many threads, in each order of turns and with the model of the
-/// pipeline; `check` sees the results and the memory.
+/// Calls the function with a fresh buffer and a number, on this many threads, with each schedule
+/// and with the timing model. `check` receives the results and the memory.
 fn in_all_orders(clif: &str, number: i32, threads: usize, check: impl Fn(&[Vec<DataValue>], &NpuModule, u32)) {
     for level in ["none", "speed"] {
         let mut module = with_flags(&[("opt_level", level)]);
@@ -39,7 +39,8 @@ fn word(value: &DataValue) -> u32 {
     }
 }
 
-/// Adds one so many times; gives the sum of what was there before, so that a number that two threads have seen shows.
+/// Returns a function that adds one repeatedly and returns the sum of the old values, so that a
+/// value that two threads have read is detected.
 fn counter(ty: &str, add: &str) -> String {
     let (extend, reduce) = match ty {
         "i32" => ("", ""),
@@ -104,7 +105,8 @@ block4:"
 /// A store between the load and the store of another thread's operation would be lost.
 #[test]
 fn stores_do_not_come_between() {
-    // Each thread sets its bit by `or`, and thread 0 stores 0 in between: what it sees of its own bit is never undone.
+    // Each thread sets its bit with `or`, and thread 0 stores 0 in between. The bit that a thread
+    // reads never reverts.
     let clif = format!(
         "function %mix(i32, i32) -> i32 system_v {{
 {THREAD}
@@ -123,7 +125,7 @@ block2:
 block3:
     atomic_store v6, v0
     v9 = atomic_rmw.i32 or v0, v5
-    ; Nobody but this thread sets or clears its bit.
+    ; Only this thread sets or clears its bit.
     v10 = band v9, v5
     trapnz v10, user1
     jump block4
@@ -139,7 +141,7 @@ block5:
 
 #[test]
 fn a_queue_gives_everything_once() {
-    // Tail, head and slots; a slot is empty until its value comes.
+    // Tail, head and slots; a slot is empty until its value is stored.
     let clif = format!(
         "function %queue(i32, i32) -> i32 system_v {{
 {THREAD}
@@ -186,7 +188,8 @@ block4:
 
 #[test]
 fn a_lock_free_list_keeps_every_node() {
-    // Each thread pushes its nodes, address of the next and value, and then pops as many; none comes back.
+    // Each thread pushes its nodes (address of the next, value), then pops as many. No node is
+    // popped twice.
     let clif = format!(
         "function %list(i32, i32) -> i32 system_v {{
 {THREAD}
@@ -254,7 +257,8 @@ fn a_thread_that_traps_does_not_keep_the_lock() {
     ];
     for (ty, operation) in operations {
         for level in ["none", "speed"] {
-            // In strict mode it is a fault of its own that the instruction after the access may be executed.
+            // In strict mode, the possible execution of the instruction after the access is a
+            // separate error.
             let mut module = on_device(&[("opt_level", level)], Config::default());
             let clif = format!(
                 "function %f(i32, i32) -> i32 system_v {{
@@ -284,7 +288,7 @@ block2:
             let func = define(&mut module, &clif);
             let buffer = module.allocate(64, 64).unwrap();
             let mut call = |bad| module.call_threads(func, &[DataValue::I32(buffer as i32), DataValue::I32(bad)], 4);
-            // The others come to their ends: else this were a timeout.
+            // The other threads finish; otherwise the error would be a timeout.
             let error = call(2).unwrap_err();
             let RunError::Thread { thread: 2, error } = error else {
                 panic!("{operation}: {error}")
@@ -315,7 +319,7 @@ fn a_call_that_is_cut_off_leaves_no_lock() {
 
 #[test]
 fn every_core_has_a_lock() {
-    // A counter for each tile.
+    // One counter for each tile.
     let clif = counter("i32", "    v6 = atomic_rmw.i32 add v43, v21").replace(
         "block0(v0: i32, v1: i32):\n",
         &format!(
@@ -343,7 +347,7 @@ fn every_core_has_a_lock() {
             let args = [DataValue::I32(buffer as i32), DataValue::I32(12)];
             module.call_threads(func, &args, 24).unwrap();
             module.call_threads(func, &args, 1).unwrap();
-            // The host sees what the caches have when the next call starts.
+            // Caches are written back when the next call starts.
             let other = module.allocate(0x4000, 64).unwrap();
             module
                 .call(func, &[DataValue::I32(other as i32), DataValue::I32(1)])
@@ -354,7 +358,7 @@ fn every_core_has_a_lock() {
     }
 }
 
-/// On cores whose caches the directory keeps coherent, or that have none.
+/// On cores with coherent caches, or without caches.
 #[test]
 fn no_count_is_lost_between_cores() {
     let operations = [
@@ -383,7 +387,7 @@ fn no_count_is_lost_between_cores() {
                 let results = module.call_threads(func, &args(1), threads as usize).unwrap();
                 let sum: u32 = results.iter().map(|result| word(&result[0])).sum();
                 assert_eq!(sum, threads * (threads - 1) / 2, "{ty}");
-                // The host sees what the caches have when the next call starts.
+                // Caches are written back when the next call starts.
                 module.call(func, &args(1)).unwrap();
                 module.call(func, &args(1)).unwrap();
                 assert_eq!(
@@ -396,7 +400,7 @@ fn no_count_is_lost_between_cores() {
     }
 }
 
-/// What `docs/atomics.md` says of costs, in cycles of the timing model.
+/// The costs in `docs/atomics.md`, in cycles of the timing model.
 #[test]
 fn the_lock_costs_what_is_said() {
     let cycles = |setting: &str, threads: usize| {

@@ -1,4 +1,5 @@
-//! Calls from the host: arguments and results of every type, and functions built with the trait alone.
+//! Tests of calls from the host: arguments and results of every type, and functions built with the
+//! trait alone.
 
 use super::*;
 use cranelift_codegen::control::ControlPlane;
@@ -56,7 +57,7 @@ fn functions_built_with_the_trait_alone() {
     let (first, counter) = build(&mut module);
     assert_eq!(call(&mut module, first, &[1]).unwrap(), 101);
     assert_eq!(call(&mut module, first, &[5]).unwrap(), 106);
-    // What is defined later leaves memory as it is.
+    // Later definitions do not change memory.
     define(&mut module, DOUBLE);
     module.finalize_definitions().unwrap();
     assert_eq!(call(&mut module, first, &[-6]).unwrap(), 100);
@@ -89,7 +90,8 @@ fn the_stand_in_looks_like_the_target() {
     can_be_sent(&module);
 }
 
-/// A function that gives all its arguments back, from the last to the first, with a call of another one of its kind between.
+/// Defines a function that returns its arguments in reverse order, through a call of a similar
+/// function.
 fn reverse(module: &mut NpuModule, types: &[Type], conv: CallConv) -> FuncId {
     let mut signature = Signature::new(conv);
     signature.params = types.iter().map(|&ty| AbiParam::new(ty)).collect();
@@ -112,7 +114,7 @@ fn reverse(module: &mut NpuModule, types: &[Type], conv: CallConv) -> FuncId {
         let mut values = b.block_params(entry).to_vec();
         values.reverse();
         if let Some(inner) = inner {
-            // There and back, so that the words go through every place twice.
+            // Reversed twice, so that the words pass through every location twice.
             let call = b.ins().call(inner, &values);
             values = b.inst_results(call).to_vec();
             values.reverse();
@@ -129,7 +131,7 @@ fn reverse(module: &mut NpuModule, types: &[Type], conv: CallConv) -> FuncId {
 fn arguments_and_results_of_every_type() {
     let mut module = module();
     let one_by_one = values().into_iter().map(|value| vec![value]);
-    // Enough of them that both arguments and results end up in memory.
+    // Enough values that arguments and results are in memory too.
     let all = [values(), vec![values(); 3].concat()];
     for conv in [CallConv::SystemV, CallConv::Fast] {
         for args in one_by_one.clone().chain(all.clone()) {

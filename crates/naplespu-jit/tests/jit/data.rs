@@ -1,11 +1,12 @@
-//! Data objects: addresses in them, alignment, tables of functions, memory shared with the host.
+//! Tests of data objects: addresses in them, alignment, tables of functions, memory shared with the
+//! host.
 
 use super::*;
 
 #[test]
 fn data_objects_hold_addresses() {
     let mut module = module();
-    // The table comes before what it refers to.
+    // The table is defined before its entries.
     let table = module.declare_data("table", Linkage::Local, false, false).unwrap();
     let double = declare(&mut module, "double", Linkage::Export, &words(1, 1));
     let numbers = module.declare_data("numbers", Linkage::Local, true, false).unwrap();
@@ -18,7 +19,7 @@ fn data_objects_hold_addresses() {
     description.write_data_addr(8, gv, -12);
     let own = module.declare_data_in_data(table, &mut description);
     description.write_data_addr(12, own, 0);
-    // Addends count modulo 2^32, and places need no alignment.
+    // Addends wrap modulo 2^32, and locations need no alignment.
     description.write_data_addr(17, gv, (1 << 32) + 1);
     module.define_data(table, &description).unwrap();
 
@@ -68,7 +69,7 @@ fn data_objects_are_aligned_and_apart() {
     }
     ends.sort_unstable();
     assert!(ends.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{ends:x?}");
-    // Without an alignment, vectors fit.
+    // The default alignment suffices for vectors.
     let id = data(&mut module, "plain", &[0; 3]);
     assert!(module.data_address(id).unwrap().is_multiple_of(64));
 }
@@ -136,7 +137,7 @@ fn data_that_cannot_be_placed_is_refused() {
         let error = module.define_data(id, &huge).unwrap_err();
         assert!(matches!(error, ModuleError::Allocation { .. }), "{error}");
     }
-    // None of that used up the name, and large objects of zeros cost nothing.
+    // The failed definitions did not use up the name, and large zeroed objects need no memory.
     huge.init = cranelift_module::Init::Zeros { size: 0x6000_0000 };
     module.define_data(id, &huge).unwrap();
     assert!(module.machine().memory().resident_bytes() < 1 << 20);
@@ -219,7 +220,7 @@ fn data_in_the_scratchpad() {
     };
     let (table, description) = declare(&mut module, "table", &[1, 0, 0, 0, 2, 0, 0, 0], 4);
     module.define_data(table, &description).unwrap();
-    // A word in the scratchpad that has an address in the scratchpad, and one that has an address in main memory.
+    // A word in the scratchpad with a scratchpad address, and one with an address in main memory.
     let (pointers, mut description) = declare(&mut module, "pointers", &[0; 8], 64);
     let main = data(&mut module, "main", &[7, 0, 0, 0]);
     let to_table = module.declare_data_in_data(table, &mut description);

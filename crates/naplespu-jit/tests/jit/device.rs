@@ -1,4 +1,4 @@
-//! The machine as an accelerator: memory, launches on threads and cores, limits, traps, functions of the host.
+//! Tests of the accelerator: memory, launches on threads and cores, limits, traps, host functions.
 
 use super::*;
 use naplespu_jit::Device;
@@ -29,8 +29,8 @@ fn add(device: &mut Device, clif: &str) -> FuncId {
     device.add_function(&parse(clif)).unwrap()
 }
 
-/// Multiplies the words from `v0` on by `v3` to those from `v1` on: each of `v5` threads every `v5`th of `v2`, from its place `v4` on. Gives how many it
-/// did.
+/// Multiplies words from `v0` by `v3` and stores them from `v1` on. Each of `v5` threads handles
+/// every `v5`th of `v2` words, starting at `v4`. Returns the number of words that it handled.
 const SCALE: &str = "
 function %scale(i32, i32, i32, i32, i32, i32) -> i32 system_v {
     fn0 = %__builtin_npu_flush(i32) system_v
@@ -101,7 +101,7 @@ fn a_kernel_runs_on_any_threads_of_any_cores() {
                 let done = device.launch_each(scale, config, args).unwrap().wait().unwrap();
                 let expected: Vec<u32> = input.iter().map(|word| word * factor).collect();
                 assert_eq!(device.copy_words_out(to, 0, COUNT as usize).unwrap(), expected);
-                // Every thread of the set took part, and no other.
+                // Exactly the threads of the set took part.
                 let ran: Vec<ThreadId> = done.results.iter().map(|(thread, _)| *thread).collect();
                 assert_eq!(ran, threads.iter().collect::<Vec<_>>());
                 let done_by = |result: &[DataValue]| match result {
@@ -151,7 +151,7 @@ block0(v0: i32, v1: i32):
     v12 = iconst.i32 -1
     v13 = iadd v1, v12
     call fn2(v4, v13)
-    ; What the neighbour has stored, of another core perhaps.
+    ; The value stored by the neighboring thread, possibly on another core.
     v14 = iconst.i32 9
     v15 = iadd v6, v14
     v16 = urem v15, v1
@@ -198,7 +198,7 @@ fn buffers_come_and_go() {
     let before = device.allocated();
     device.free(buffers[5]).unwrap();
     assert_eq!(device.allocated(), before - 512);
-    // The next one that fits has the place, and finds zeros.
+    // The next buffer that fits reuses the memory, zeroed.
     let next = device.allocate_aligned(64, 256).unwrap();
     assert!(next.address() >= buffers[5].address() && next.address() < buffers[6].address());
     assert!(next.address().is_multiple_of(256));
@@ -243,7 +243,7 @@ fn memory_ends() {
     device.free(half).unwrap();
     let again = device.allocate(1 << 19).unwrap();
     assert_eq!(again.address(), half.address());
-    // The simulation has a little less, since code and stacks want some too.
+    // The simulation has a little less, because code and stacks need memory too.
     let bytes = vec![1; 1 << 19];
     device.copy_in(again, 0, &bytes).unwrap();
     let error = device.copy_in(other, 0, &bytes).unwrap_err();
@@ -256,7 +256,7 @@ fn memory_ends() {
         matches!(error, DeviceError::Link(LinkError::Alignment { align: 96, .. })),
         "{error}"
     );
-    // An error takes nothing.
+    // A failed allocation takes no memory.
     let free = device.capacity() - device.allocated();
     assert_eq!(free, 1 << 19);
 }
@@ -277,7 +277,7 @@ fn what_is_no_buffer_is_refused() {
     let error = one.free(mine).unwrap_err();
     let text = "the buffer of 64 bytes at 0x40000000 was freed, or is another device's";
     assert_eq!(error.to_string(), text);
-    // Somebody else has its place by now.
+    // Its address is reused.
     let next = one.allocate(64).unwrap();
     assert_eq!(next.address(), mine.address());
     assert!(matches!(one.copy_in(mine, 0, &bytes), Err(DeviceError::NoBuffer(_))));
@@ -323,7 +323,7 @@ fn copies_stay_within_what_is_there() {
     }
     assert!(device.copy_words_out(buffer, 0, usize::MAX).is_err());
     assert_eq!(device.copy_words_out(buffer, 92, 2).unwrap(), [0, 0x0101_0101]);
-    // Addresses that a kernel gave away.
+    // Addresses that a kernel returned.
     let table = data(device.module_mut(), "table", &[7; 8]);
     let table = device.module().data_address(table).unwrap();
     let mut bytes = [0; 4];
@@ -350,7 +350,8 @@ fn copies_stay_within_what_is_there() {
     assert!(device.read(buffer.address(), &mut bytes).is_err());
 }
 
-/// Three levels of calls, of which the last one does what its argument says: a trap, a loop without end, a barrier for too many.
+/// Three levels of calls. The argument selects the action of the innermost one: a trap, an infinite
+/// loop, or a barrier for too many threads.
 const LEVELS: &str = "
 function %kernel(i32) -> i32 system_v {
     fn0 = %middle(i32) -> i32 system_v
@@ -385,7 +386,7 @@ block4:
 @0018    return v0
 }";
 
-/// A device with those three, and what each says of its file.
+/// Returns a device with these three functions and their source file.
 fn levels(cores: usize, coherent: bool) -> (Device, FuncId) {
     let mut device = device(cores, coherent);
     let functions = cranelift_reader::parse_functions(LEVELS).unwrap();
@@ -438,7 +439,7 @@ fn a_trap_has_a_place_and_a_back_trace() {
             assert!(row.ends_with(&format!(" at levels.clif:{line}")), "{text}");
         }
         assert_eq!(rows.next(), None);
-        // The others came to their ends, and the next launch is one like any other.
+        // The other threads finished, and the next launch is not affected.
         assert!(fault.statistics.threads.iter().all(|thread| thread.instructions > 0));
         let launch = device.launch(kernel, ThreadSet::first(16), &[4.into()]).unwrap();
         let done = launch.wait().unwrap();
@@ -473,13 +474,13 @@ fn limits_are_errors() {
     let cycles = stopped.statistics.cycles().unwrap();
     assert!((3000..3050).contains(&cycles), "{cycles}");
 
-    // What ends in time is not touched by them.
+    // A launch within the limits is not affected by them.
     let config = LaunchConfig::new(threads.clone())
         .instruction_limit(1000)
         .timed_up_to(TimingConfig::default(), 3000);
     let done = device.launch(kernel, config, &[5.into()]).unwrap().wait().unwrap();
     assert!(done.statistics.cycles().unwrap() < 3000 && done.results[3].1 == [word(10)]);
-    // The last instruction is that of the return.
+    // The last instruction is the return.
     let exact = done.statistics.instructions;
     let config = LaunchConfig::new(threads.clone()).instruction_limit(exact - 1);
     let error = device.launch(kernel, config, &[5.into()]).unwrap().wait().unwrap_err();
@@ -585,7 +586,8 @@ block0(v0: i32, v1: i32):
         };
         let seen = Arc::new(Mutex::new(Vec::new()));
         let record = seen.clone();
-        // It reads the argument from the thread's stack, which is in its cache, doubles it there, and stops those that ask with 13.
+        // Reads the argument from the thread's stack in the cache, doubles it there, and fails for
+        // 13.
         let host = move |mut call: HostCall<'_>, args: &[DataValue]| {
             let [DataValue::I32(place), DataValue::I32(what)] = *args else {
                 return Err(HostStop::Fault("two words".to_owned()));
@@ -610,7 +612,7 @@ block0(v0: i32, v1: i32):
         let mut seen = std::mem::take(&mut *seen.lock().unwrap());
         seen.sort_unstable();
         assert_eq!(seen, (0..16).map(|number| (number / 8, number)).collect::<Vec<_>>());
-        // One of them fails.
+        // One of the threads fails.
         let args = |rank: usize, _| vec![if rank == 6 { 13.into() } else { 0.into() }, 1.into()];
         let stopped = fault(
             device
@@ -757,7 +759,7 @@ fn a_launch_in_steps_is_the_launch_at_once() {
             assert_eq!(done.statistics, whole.statistics);
         }
     }
-    // One that is given up does not matter to the next.
+    // A dropped launch does not affect the next one.
     let launch = device.launch(kernel, ThreadSet::first(16), &[1.into()]).unwrap();
     let Ok(Progress::Running(launch)) = launch.advance(1000) else {
         panic!("it never ends")
@@ -806,7 +808,7 @@ fn the_host_sees_what_was_flushed() {
     assert_eq!(run(&mut device, 5), word(0));
     assert_eq!(device.copy_words_out(buffer, 0, 1).unwrap(), [5]);
     assert_eq!(device.copy_words_out(buffer, 64, 1).unwrap(), [0]);
-    // What the host writes afterwards is the last word.
+    // Later writes of the host prevail.
     device.copy_words_in(buffer, 0, &[6]).unwrap();
     assert_eq!(run(&mut device, 7), word(6));
     device.copy_words_in(buffer, 64, &[8]).unwrap();

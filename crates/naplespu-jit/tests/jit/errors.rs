@@ -1,4 +1,4 @@
-//! Traps, timeouts, refusals: what they say, and where.
+//! Tests of traps, timeouts and refusals: their messages and locations.
 
 use super::*;
 use cranelift_codegen::ir::{SourceLoc, TrapCode};
@@ -88,7 +88,7 @@ fn traps_say_where() {
             other => panic!("{other:?}"),
         }
     }
-    // And the next call is as if nothing had happened.
+    // The next call is not affected.
     assert_eq!(call(&mut module, caller, &[10]).unwrap(), 100);
 }
 
@@ -115,7 +115,7 @@ fn timeouts_and_hangs_say_where() {
         }",
     );
     assert_eq!(call(&mut module, count, &[100]).unwrap(), 0);
-    // Fewer than a branch for each number: loops are unrolled.
+    // Less than a branch for each number, because loops are unrolled.
     assert!((50..1000).contains(&module.steps()), "{}", module.steps());
     module.set_step_limit(500);
     match call(&mut module, count, &[-1]) {
@@ -146,7 +146,7 @@ fn timeouts_and_hangs_say_where() {
 
 #[test]
 fn misaligned_accesses_say_where() {
-    // Whether the instruction after the access is executed depends on timing, which is an erratum.
+    // The execution of the instruction after the access depends on timing, which is an erratum.
     let mut module = lenient_module();
     let load = define(
         &mut module,

@@ -1,4 +1,5 @@
-//! Exceptions between functions that are defined at different times, and on several threads.
+//! Tests of exceptions between functions that are defined at different times, and on several
+//! threads.
 
 use super::*;
 use naplespu_jit::RunError;
@@ -25,7 +26,8 @@ block2:
     trap user1
 }";
 
-/// As many rounds as `v0` says, each of which catches what is thrown from as deep as there are rounds left.
+/// A loop with `v0` iterations. Each iteration catches an exception thrown at a depth of the
+/// remaining iterations.
 fn rounds(name: &str, tag: u32) -> String {
     format!(
         "function %{name}(i32, i32) -> i32 system_v {{
@@ -53,7 +55,7 @@ block3:
     )
 }
 
-/// What it gives.
+/// Returns its result.
 fn expected(rounds: i32, start: i32, tag: i32) -> i32 {
     let round = |left: i32| match left % 2 {
         // Thrown with the sum of the depths.
@@ -96,7 +98,7 @@ fn a_function_that_is_defined_anew_catches() {
         module.redefine_function(first, &mut ctx).unwrap();
         let results = module.call(first, &args).unwrap();
         assert_eq!(results, [DataValue::I32(expected(5, 100, tag))]);
-        // The table of handlers is a new one each time, and the old one is not kept.
+        // The unwind table is rewritten each time, and the old one is freed.
         let address = module.allocate(4, 4).unwrap();
         module.free(address).unwrap();
         room.push(address);

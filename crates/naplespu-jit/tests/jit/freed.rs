@@ -1,4 +1,4 @@
-//! Functions, data and buffers that are freed, and functions that are defined anew.
+//! Tests of freed functions, data and buffers, and of redefined functions.
 
 use super::*;
 use naplespu_jit::HostStop;
@@ -13,7 +13,7 @@ block0(v0: i32):
     return v3
 }";
 
-/// `%inner(x)` is `x` times a number.
+/// `%inner(x)` is `x` times a constant.
 fn inner(factor: i32) -> Function {
     parse(&format!(
         "function %inner(i32) -> i32 system_v {{ block0(v0: i32): v1 = iconst.i32 {factor} v2 = imul v0, v1 return v2 }}"
@@ -29,7 +29,7 @@ fn callers_find_the_new_function() {
     let mut module = module();
     let outer = define(&mut module, OUTER);
     let id = declare(&mut module, "inner", Linkage::Export, &words(1, 1));
-    // The first definition is one like any other.
+    // The first definition by `redefine` is an ordinary definition.
     redefine(&mut module, id, inner(3)).unwrap();
     assert_eq!(call(&mut module, outer, &[5]).unwrap(), 16);
     let mut places = std::collections::HashSet::new();
@@ -39,7 +39,7 @@ fn callers_find_the_new_function() {
         assert_eq!(call(&mut module, id, &[2]).unwrap(), 2 * factor);
         places.insert(module.function_address(id).unwrap());
     }
-    // There are two at a time, so there are two places.
+    // Two functions exist at a time, so there are two addresses.
     assert_eq!(places.len(), 2);
     assert!(matches!(
         body(&mut module, id, inner(1)),
@@ -83,7 +83,7 @@ fn a_freed_function_is_missing_until_it_is_defined_again() {
     assert_eq!(module.function_address(id), place);
     assert_eq!(call(&mut module, outer, &[5]).unwrap(), 36);
     module.finalize_definitions().unwrap();
-    // One that was never declared.
+    // An undeclared function.
     assert!(matches!(
         module.free_function(FuncId::from_u32(1000)),
         Err(LinkError::NotDefined(_))
@@ -146,7 +146,7 @@ fn words_of_data_follow_unless_the_program_changed_them() {
         assert_eq!(module.read_words(address, 3), [new, 77, new]);
     }
     assert_eq!(module.function_address(id), Some(old));
-    // The table goes, and what refers to it; nothing is written to its place later.
+    // The table is removed with its references; later linking does not write to its address.
     module.free_data(table).unwrap();
     assert!(module.free_data(table).is_err());
     let buffer = module.allocate(12, 64).unwrap();
@@ -214,21 +214,21 @@ fn the_host_writes_after_what_the_caches_hold_back() {
     assert_eq!(module.read_word(buffer), 0);
     module.write_word(buffer, 6).unwrap();
     assert_eq!(call(&mut module, store, &[buffer as i32, 7]).unwrap(), 6);
-    // Memory that is given to somebody else does not get what is held back.
+    // A reused address does not receive dirty lines of the freed buffer.
     module.free(buffer).unwrap();
     assert_eq!(module.allocate(64, 64).unwrap(), buffer);
     assert_eq!(call(&mut module, store, &[buffer as i32, 8]).unwrap(), 0);
 }
 
-/// Functions of which each calls some of those before it, in random steps: defined, defined anew with code of another length, freed and called. What
-/// comes out is what a model says that only knows who calls whom.
+/// Functions that call earlier ones are defined, redefined with code of another length, freed and
+/// called, in random order. The results match a model of the call graph.
 #[test]
 fn any_order_of_definitions_gives_what_is_defined_last() {
     const FUNCTIONS: usize = 12;
-    /// What a function adds to its argument's multiple, and whom it calls.
+    /// The constant that a function adds to a multiple of its argument, and its callees.
     type Body = (i32, Vec<usize>);
 
-    /// What calling a function gives; none if somebody is missing.
+    /// Returns the result of a call; `None` if it reaches an undefined function.
     fn expected(bodies: &[Option<Body>], number: usize, x: i32) -> Option<i32> {
         let (own, callees) = bodies[number].as_ref()?;
         let mut sum = x.wrapping_mul(3).wrapping_add(*own);
@@ -245,7 +245,7 @@ fn any_order_of_definitions_gives_what_is_defined_last() {
         }
         text += "block0(v0: i32):\n    v1 = iconst.i32 1\n    v2 = iadd v0, v1\n    v3 = iconst.i32 3\n    v4 = imul v0, v3\n";
         text += &format!("    v5 = iconst.i32 {own}\n    v6 = iadd v4, v5\n");
-        // It only makes the code longer.
+        // Only increases the code size.
         let mut last = 6;
         for _ in 0..length {
             text += &format!(
@@ -314,7 +314,7 @@ fn any_order_of_definitions_gives_what_is_defined_last() {
         }
     }
     assert!(results > 100 && missing > 50, "{results} {missing}");
-    // Some hundred functions were there, and twelve at a time.
+    // Hundreds of functions were defined, twelve at a time.
     assert!(highest < 0x1000 + 16 * 1024, "{highest:#x}");
 }
 
@@ -326,7 +326,7 @@ fn a_function_that_moves_out_of_reach_and_back_is_reached() {
     body(&mut module, id, inner(3)).unwrap();
     assert_eq!(call(&mut module, outer, &[5]).unwrap(), 16);
     let near = module.function_address(id).unwrap();
-    // More than a branch reaches.
+    // Longer than the range of a branch.
     let wall = declare(&mut module, "wall", Linkage::Export, &words(0, 0));
     module.define_function_bytes(wall, 64, &[0; 300 << 10], &[]).unwrap();
     for round in 0..4 {

@@ -1,10 +1,10 @@
-//! Functions of the host that code of the device calls.
+//! Tests of host functions, which code of the device calls.
 
 use super::*;
 use naplespu_jit::HostStop;
 use std::sync::{Arc, Mutex};
 
-/// Arguments in registers and in memory, and more results than there are registers.
+/// Arguments in registers and in memory, and more results than registers.
 fn far_signature(convention: CallConv) -> Signature {
     let mut signature = Signature::new(convention);
     for ty in [types::I64, types::F64, types::I64, types::F32, types::I64, types::I32] {
@@ -80,7 +80,7 @@ fn every_place_of_arguments_and_results() {
     }
 }
 
-/// Vectors in registers and in memory, in both directions, with other lanes than those that they have holding anything.
+/// Vectors in registers and in memory, in both directions; unused lanes are arbitrary.
 #[test]
 fn vectors_of_sixteen_bytes() {
     const COUNT: usize = 12;
@@ -96,7 +96,7 @@ fn vectors_of_sixteen_bytes() {
         let record = seen.clone();
         let function = move |_: naplespu_jit::HostCall<'_>, args: &[DataValue]| {
             record.lock().unwrap().push(args.to_vec());
-            // Bytes in the other order.
+            // Reverses the bytes.
             let turned = args.iter().map(|arg| match arg {
                 DataValue::V128(bytes) => DataValue::V128(std::array::from_fn(|at| bytes[15 - at])),
                 other => other.clone(),
@@ -166,7 +166,8 @@ fn a_host_function_can_end_the_call() {
     }
 }
 
-/// Vectors that Cranelift has no value for travel as their lanes, whether in a register, in memory, or in words.
+/// Vectors without a `DataValue` are passed as their lanes, whether in a register, in memory, or in
+/// words.
 #[test]
 fn long_vectors_are_their_lanes() {
     let types = [types::I32X16, types::I64X4, types::I8X16, types::I32X16, types::I64X8];
@@ -181,7 +182,7 @@ fn long_vectors_are_their_lanes() {
             signature.params.extend(types.map(AbiParam::new));
             signature.returns.extend(types.map(AbiParam::new));
             let counts = [16, 4, 1, 16, 8];
-            // Each lane is one more than it was.
+            // Increments each lane.
             let function = move |_: naplespu_jit::HostCall<'_>, args: &[DataValue]| {
                 let lane = |value: &DataValue| match value {
                     DataValue::I32(lane) => DataValue::I32(lane + 1),
@@ -239,7 +240,7 @@ fn types_that_the_host_has_no_value_for_are_refused() {
     let refused = module.define_host_function("host", &signature, Box::new(function));
     let text = refused.unwrap_err().to_string();
     assert!(text.contains("%host: the host has no value of type"), "{text}");
-    // Its results have to be those that were declared.
+    // Its results have to match the declaration.
     module
         .define_host_function("few", &words(0, 1), Box::new(function))
         .unwrap();

@@ -1,4 +1,4 @@
-//! Imports of the runtime and library calls.
+//! Tests of imports of the runtime and of library calls.
 
 use super::*;
 use cranelift_codegen::ir::InstBuilder;
@@ -34,7 +34,7 @@ fn imports_from_the_runtime_and_of_the_machine() {
     module.finalize_definitions().unwrap();
     let results = module.call(func, &[word(100), word(7)]).unwrap();
     assert_eq!(results, [word(14), word(14f32.to_bits() as i32)]);
-    // The host can call routines too, even those that nothing refers to.
+    // The host can also call routines without users.
     let remainder = declare(&mut module, "__npu_urem32", Linkage::Preemptible, &signature);
     let memset = declare(&mut module, "memset", Linkage::Import, &words(3, 1));
     let buffer = module.allocate(4, 4).unwrap();
@@ -57,7 +57,8 @@ fn imports_from_the_runtime_and_of_the_machine() {
     assert!(matches!(module.call(raw, &[word(1)]), Err(RunError::Undefined { .. })));
 }
 
-/// A program may use the names of routines: its function is its own, and compiled code goes on calling the runtime.
+/// A program may define functions with the names of routines; compiled code still calls the
+/// runtime's routines.
 #[test]
 fn names_of_routines_are_free() {
     let mut module = module();
@@ -90,7 +91,8 @@ fn names_of_routines_are_free() {
     ));
 }
 
-/// What a front end calls through `FunctionBuilder`, against Rust, on all alignments and sizes around those of words.
+/// The calls that a front end emits through `FunctionBuilder`, compared with Rust, for all
+/// alignments and sizes around word sizes.
 #[test]
 fn library_calls_for_memory() {
     fn build(module: &mut NpuModule, name: &str, result: bool) -> FuncId {
@@ -160,7 +162,8 @@ fn library_calls_for_memory() {
 
     for size in [0usize, 1, 3, 4, 5, 8, 15, 16, 17, 30] {
         for (left, right) in [0usize, 1, 2, 3, 4].map(|l| [64, 65, 66, 67].map(|r| (l, r))).concat() {
-            // The same up to a difference, which may lie past the end, and always different before and after them.
+            // Equal up to one difference, which may lie past the end; the bytes around the range
+            // always differ.
             for different in 0..=size {
                 let mut bytes = vec![1u8; SIZE];
                 bytes[64..].fill(2);
@@ -190,7 +193,7 @@ fn library_calls_go_by_their_names() {
         v3 = call fn0(v0, v1, v2)
         return v3
     }";
-    // A module may have its own.
+    // A module may define the function itself.
     let mut module = module();
     define(
         &mut module,
@@ -198,7 +201,7 @@ fn library_calls_go_by_their_names() {
     );
     let caller = define(&mut module, CALLER);
     assert_eq!(call(&mut module, caller, &[1, 2, 3]).unwrap(), 3);
-    // What the runtime does not have is undefined.
+    // Functions that the runtime lacks are undefined.
     let other = define(
         &mut module,
         "function %other() { fn0 = %ElfTlsGetAddr() system_v block0: call fn0() return }",

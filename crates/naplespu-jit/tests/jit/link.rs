@@ -1,4 +1,4 @@
-//! References: imports, definitions, symbols of the host, what is out of reach.
+//! Tests of references: imports, definitions, host symbols, and calls out of range.
 
 use super::*;
 use cranelift_codegen::binemit::Reloc;
@@ -18,7 +18,7 @@ fn imports_may_come_later() {
     let mut module = module();
     let early = define(&mut module, USES_LATER);
     let double = define(&mut module, DOUBLE);
-    // What is not reached may be missing.
+    // Undefined symbols are allowed if the call does not reach them.
     assert_eq!(call(&mut module, double, &[4]).unwrap(), 8);
     match call(&mut module, early, &[3]) {
         Err(RunError::Undefined { name, user }) => {
@@ -52,7 +52,7 @@ fn declared_imports_are_undefined_until_somebody_defines_them() {
         Err(ModuleError::InvalidImportDefinition(name)) => assert_eq!(name, "other"),
         other => panic!("{other:?}"),
     }
-    // Declared once more with another linkage, it is the module's own.
+    // A second declaration with another linkage makes it the module's own.
     let id = declare(&mut module, "other", Linkage::Export, &words(1, 1));
     assert_eq!(id, import);
     body(&mut module, id, parse(DOUBLE)).unwrap();
@@ -99,13 +99,13 @@ fn definitions_clash() {
         Err(ModuleError::IncompatibleDeclaration(name)) => assert_eq!(name, "numbers"),
         other => panic!("{other:?}"),
     }
-    // The body has to have the signature that was declared.
+    // The body has to have the declared signature.
     let pair = declare(&mut module, "pair", Linkage::Local, &words(2, 1));
     match body(&mut module, pair, parse(DOUBLE)) {
         Err(ModuleError::IncompatibleSignature(name, ..)) => assert_eq!(name, "pair"),
         other => panic!("{other:?}"),
     }
-    // After all that, the first definition stands.
+    // The first definition still holds.
     assert_eq!(call(&mut module, double, &[3]).unwrap(), 6);
 }
 
@@ -144,7 +144,8 @@ fn ids_of_nothing_are_undeclared() {
     }
 }
 
-/// 1,500 functions that call their predecessors near, and now and then a function at the other end, over half a megabyte.
+/// 1,500 functions over half a megabyte that call their predecessors, and sometimes a function at
+/// the other end.
 #[test]
 fn many_functions_reach_each_other() {
     const COUNT: i32 = 1500;
@@ -159,7 +160,7 @@ fn many_functions_reach_each_other() {
         let text = if number == 0 {
             "function %f(i32) -> i32 system_v { block0(v0: i32): return v0 }".to_owned()
         } else {
-            // Each adds 1. Every 50th goes through a function at the other end that does nothing.
+            // Each adds 1. Every 50th calls an identity function at the other end.
             let far = (COUNT - number) % COUNT;
             let between = if number % 50 == 0 {
                 format!("v4 = iconst.i32 {far}\n v5 = call fn1(v4)\n")
@@ -201,7 +202,7 @@ fn many_functions_reach_each_other() {
     assert_eq!(call(&mut module, last, &[5]).unwrap(), 5 + COUNT - 1);
 }
 
-/// A call at the start of a function that is itself larger than the reach of a branch.
+/// A call at the start of a function that is larger than the range of a branch.
 #[test]
 fn a_large_function_reaches_out_at_both_ends() {
     let mut module = with_flags(&[("regalloc_algorithm", "single_pass")]);
@@ -260,7 +261,7 @@ fn symbols_of_the_host() {
     let buffer = module.allocate(8, 4).unwrap();
     module.write_word(buffer + 4, 100).unwrap();
     module.define_symbol("buffer", buffer);
-    // Code that the host put there itself.
+    // Code that the host wrote itself.
     let bytes = module.code(double).unwrap().bytes.clone();
     let place = module.allocate(u32::try_from(bytes.len()).unwrap(), 4).unwrap();
     module.write_memory(place, &bytes).unwrap();
@@ -269,7 +270,7 @@ fn symbols_of_the_host() {
     assert_eq!(call(&mut module, use_it, &[1]).unwrap(), 202);
     assert_eq!(module.symbol_address("copied"), Some(place));
     assert_eq!(module.symbol_address("nothing"), None);
-    // An import that the host knows can be called directly.
+    // An import with a host address can be called directly.
     let import = declare(&mut module, "copied", Linkage::Import, &words(1, 1));
     assert_eq!(call(&mut module, import, &[8]).unwrap(), 16);
     assert_eq!(module.function_address(import), Some(place));

@@ -1,4 +1,5 @@
-//! The module on the simulator: declarations, data with relocations, linking, calls, memory, errors.
+//! Tests of the module on the simulator: declarations, data with relocations, linking, calls,
+//! memory, errors.
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{AbiParam, Function, Signature, types};
@@ -29,12 +30,12 @@ fn module() -> NpuModule {
     with_flags(&[("opt_level", "speed"), ("regalloc_checker", "true")])
 }
 
-/// On a device that goes on after an erratum, and with zeros where nobody wrote.
+/// Returns a module on a device that ignores errata, with zeroed memory.
 fn lenient_module() -> NpuModule {
     on_device(&[("opt_level", "speed")], npu_sim::Config::default())
 }
 
-/// On a device that stops at an erratum, and with random values where nobody wrote.
+/// Returns a module on a device that stops at errata, with random memory.
 fn with_flags(list: &[(&str, &str)]) -> NpuModule {
     on_device(list, npu_sim::Config::testing(1))
 }
@@ -79,7 +80,7 @@ fn body(module: &mut NpuModule, id: FuncId, func: Function) -> Result<(), Module
     module.define_function(id, &mut Context::for_function(func))
 }
 
-/// A signature of words.
+/// Returns a signature of words.
 fn words(params: usize, returns: usize) -> Signature {
     let mut signature = Signature::new(CallConv::SystemV);
     signature.params = vec![AbiParam::new(types::I32); params];
@@ -117,7 +118,7 @@ fn link_error(result: Result<impl Sized, ModuleError>) -> LinkError {
 const DOUBLE: &str = "function %double(i32) -> i32 system_v { block0(v0: i32): v1 = iadd v0, v0 return v1 }";
 const SQUARE: &str = "function %square(i32) -> i32 system_v { block0(v0: i32): v1 = imul v0, v0 return v1 }";
 
-/// One value of every scalar type.
+/// Returns one value of every scalar type.
 fn values() -> Vec<DataValue> {
     use cranelift_codegen::ir::immediates::{Ieee16, Ieee32, Ieee64, Ieee128};
     vec![

@@ -1,4 +1,4 @@
-//! Functions that are compiled by several threads: what comes out is what one thread makes.
+//! Compilation on several threads has the same results as on one thread.
 
 use super::*;
 use cranelift_codegen::control::ControlPlane;
@@ -16,7 +16,8 @@ fn target(level: &str) -> Arc<Isa> {
         .unwrap()
 }
 
-/// Functions that call one another, of which one is refused and one is there twice; enough of them that threads share the work.
+/// Functions that call one another. One is refused and one occurs twice. They are large enough for
+/// several threads.
 fn many() -> Vec<Function> {
     let mut text = String::new();
     for number in 0..60 {
@@ -69,7 +70,7 @@ fn threads_give_what_one_gives() {
     }
 }
 
-/// The same for functions whose names are numbers, as front ends make them.
+/// The same for functions with numeric names, as front ends make them.
 #[test]
 fn modules_are_the_same() {
     let functions = many();
@@ -106,7 +107,7 @@ fn modules_are_the_same() {
                 (id, Context::for_function(func))
             })
             .collect();
-        // One that was there before.
+        // A function that occurs earlier in the list.
         contexts.push((ids[7], Context::for_function(functions[7].clone())));
         let outcomes: Vec<_> = if at_once {
             module.compile_functions(&mut contexts)

@@ -1,12 +1,12 @@
-//! Calls by several hardware threads at once.
+//! Tests of calls on several hardware threads at once.
 
 use super::*;
 use naplespu_jit::StuckThread;
 use npu_sim::{Config, Schedule, Waiting};
 
-/// Routines of the device that CLIF has no instruction for, as words.
+/// Routines of the device without a CLIF instruction, as words.
 const ROUTINES: [(&str, &[u32]); 3] = [
-    // The number of the thread over all cores: 8 times the tile, and the number in the core.
+    // The number of the thread over all cores: 8 times the tile, plus the number in the core.
     (
         "thread",
         &[
@@ -24,7 +24,7 @@ const ROUTINES: [(&str, &[u32]); 3] = [
     ("flush", &[0x6a00_0000, 0x7300_0000]),
 ];
 
-/// A device of `cores` cores with the routines.
+/// Returns a device with `cores` cores and these routines.
 fn device(cores: usize, coherent: bool) -> NpuModule {
     let isa = isa::lookup_by_name("naplespu")
         .unwrap()
@@ -44,7 +44,8 @@ fn device(cores: usize, coherent: bool) -> NpuModule {
     module
 }
 
-/// Each thread stores its number plus ten, meets the others, and adds up what all stored. Half of it goes over the stack.
+/// Each thread stores its number plus ten, waits for the others, and adds up all stored numbers.
+/// Half of the values go over the stack.
 const MEET: &str = "
 function %meet(i32, i32) -> i32 system_v {
     ss0 = explicit_slot 4
@@ -133,7 +134,8 @@ block0({entry}):
     }
 }
 
-/// Thread `v0` traps with a code, thread `v1` makes a misaligned load, thread `v2` never ends; all others return.
+/// Thread `v0` traps with a code, thread `v1` makes a misaligned load, thread `v2` never ends; all
+/// others return.
 const STUMBLE: &str = "
 function %stumble(i32, i32, i32) -> i32 system_v {
     sig0 = () -> i32 system_v
@@ -204,7 +206,7 @@ fn threads_that_wait_for_each_other_are_told_one_by_one() {
             at,
         } = stuck;
         assert_eq!((*thread, *barrier, *arrived, *expected), (number, 42, 3, 4));
-        // The routine is not the module's own, so the place has no name.
+        // The routine is not the module's, so its location has no name.
         assert_eq!(at.function, None);
         assert!(matches!(waiting(number), Some(Waiting { id: 42, .. })));
     }
@@ -214,7 +216,7 @@ fn threads_that_wait_for_each_other_are_told_one_by_one() {
         "the threads wait for each other; thread 0 waits at barrier 42, 3 of 4 arrived; thread 1 waits at barrier 42, 3 of 4 \
          arrived; thread 2 waits at barrier 42, 3 of 4 arrived"
     );
-    // The next call finds nobody at the barrier.
+    // The barrier is reset for the next call.
     assert!(module.call_threads(meet, &args(3), 3).is_ok());
     assert!(matches!(module.call(meet, &args(2)), Err(RunError::Stopped { .. })));
     assert!(module.call(meet, &args(1)).is_ok());
@@ -243,7 +245,7 @@ fn the_number_of_threads_has_limits() {
     ));
 }
 
-/// Stores 5 and 6 to two lines and flushes the first.
+/// Stores 5 and 6 to two cache lines and flushes the first.
 const FLUSH: &str = "
 function %publish(i32) system_v {
     sig0 = (i32) system_v

@@ -1,9 +1,10 @@
-//! Thread-local data: each thread has its copy, which starts as the object was defined.
+//! Tests of thread-local data: each thread has a copy with the initial contents of the object.
 
 use super::*;
 use npu_sim::{Config, Schedule};
 
-/// A counter of each thread, and the address of a word in main memory; everybody counts to its number plus ten.
+/// A counter of each thread, and the address of a word in main memory. Each thread counts to its
+/// number plus ten.
 const COUNT: &str = "
 function %count(i32) -> i32, i32 system_v {
     gv0 = symbol tls u1:0
@@ -78,7 +79,7 @@ fn every_thread_has_its_own() {
             }
         }
         assert_eq!(module.tls_address(counter, threads), None);
-        // A call of one thread is one of thread 0, whose copy is as it was left.
+        // A single-threaded call runs on thread 0, whose copy keeps its contents.
         let results = module.call(count, &[DataValue::I32(10)]).unwrap();
         assert_eq!(number(&results[0]), 7 + 30);
     }

@@ -1,10 +1,11 @@
-//! Back traces of threads that stopped.
+//! Tests of back traces of stopped threads.
 
 use super::*;
 use naplespu_jit::{Frame, HostStop};
 
-/// Three levels of calls, whose source locations are the lines of a text. The last one does what the first argument says: a trap, a misaligned
-/// load, a division by zero, a barrier that nobody else comes to, a loop without end, a call of the host.
+/// Three levels of calls, with lines of a text as source locations. The first argument selects the
+/// action of the innermost one: a trap, a misaligned load, a division by zero, a barrier without
+/// other threads, an infinite loop, or a call of the host.
 const LEVELS: &str = "
 function %first(i32, i32) -> i32 system_v {
     fn0 = %second(i32, i32) -> i32 system_v
@@ -78,7 +79,7 @@ fn levels(config: npu_sim::Config, level: &str) -> (NpuModule, FuncId) {
     (module, ids[0])
 }
 
-/// The functions of a back trace with the source locations.
+/// Returns the functions of a back trace with their source locations.
 fn places(frames: &[Frame]) -> Vec<(String, Option<u32>)> {
     let place = |frame: &Frame| {
         (
@@ -107,7 +108,7 @@ fn every_way_to_stop_in_the_third_call() {
                 let places = places(&module.back_trace(0));
                 let known = places.iter().position(|(function, _)| function == "third");
                 let known = known.unwrap_or_else(|| panic!("{level} {what}: {error}: {places:?}"));
-                // The host has a frame of its own.
+                // The host function has a frame too.
                 assert_eq!(known, usize::from(what == 5), "{level} {what}: {places:?}");
                 let expected = [at("third", line), at("second", 0x22), at("first", 0x10)];
                 assert_eq!(places[known..], expected, "{level} {what}: {error}");
@@ -145,7 +146,7 @@ fn a_frame_says_all_that_is_known() {
         error.to_string().ends_with(" in %third at levels.clif:49 (thread 0)"),
         "{error}"
     );
-    // Who came back has none, nor has who is not there.
+    // Threads that returned or do not exist have no back trace.
     call(&mut module, first, &[0, 1]).unwrap();
     assert!(module.back_trace(0).is_empty() && module.back_trace(8).is_empty());
 }
@@ -201,7 +202,7 @@ fn deep_and_damaged_stacks_end() {
     assert_eq!(module.back_trace(0).len(), 21);
     call(&mut module, down, &[5000]).unwrap_err();
     assert_eq!(module.back_trace(0).len(), 1000);
-    // It writes over its frame and those above, and then traps.
+    // Overwrites its frame and the frames above, then traps.
     let smash = define(
         &mut module,
         "function %smash(i32) -> i32 system_v {

@@ -1,4 +1,4 @@
-//! Asked of a copy of the sources to which docs/td.md's example was added, not of these.
+//! Runs in a copy of the sources with the example of docs/td.md added, not in these sources.
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::settings;

@@ -1,4 +1,4 @@
-//! Objects from sources, and programs on the simulator.
+//! Builds objects from sources, and runs programs on the simulator.
 
 use cranelift_naplespu::Isa;
 use naplespu_object::{NpuObjectModule, RuntimeLibrary};
@@ -9,10 +9,10 @@ use npu_mc::asm;
 use npu_sim::{Halt, Machine, Schedule, Status};
 use std::sync::Arc;
 
-/// Instructions that no test needs.
+/// A limit of instructions that no test reaches.
 const STEPS: u64 = 100_000_000;
 
-/// The target with settings.
+/// Returns the target with settings.
 pub fn isa(settings: &[&str]) -> Arc<Isa> {
     let mut config = Config::new();
     for setting in settings {
@@ -21,7 +21,7 @@ pub fn isa(settings: &[&str]) -> Arc<Isa> {
     config.isa().unwrap()
 }
 
-/// An object file of the functions of a CLIF file.
+/// Returns an object file of the functions of a CLIF file.
 pub fn compiled(name: &str, text: &str, isa: &Arc<Isa>, function_sections: bool) -> Vec<u8> {
     let file = ClifFile::parse(name, text.as_bytes());
     let mut module = NpuObjectModule::new(isa.clone()).unwrap();
@@ -33,13 +33,13 @@ pub fn compiled(name: &str, text: &str, isa: &Arc<Isa>, function_sections: bool)
     module.emit().unwrap()
 }
 
-/// An object file of an assembly source.
+/// Returns an object file of an assembly source.
 pub fn assembled(text: &str) -> Vec<u8> {
     let object = asm::assemble(text, &asm::Options::default()).unwrap_or_else(|faults| panic!("{faults:?}\n{text}"));
     npu_link::elf::write_object(&object).unwrap()
 }
 
-/// What a linker takes for a file.
+/// Returns a file as an input of the linker.
 pub fn input(name: &str, bytes: &[u8]) -> Input {
     Input {
         name: name.to_owned(),
@@ -71,7 +71,7 @@ pub fn linked_for(
     link_program(inputs, &mut libraries, options)
 }
 
-/// The image of a program after the way through an ELF file and a file of words.
+/// Returns the image of a program, passed through an ELF file and a file of words.
 pub fn image(program: &Program) -> Image {
     let from_elf = executable(&write_executable(program).unwrap()).unwrap();
     let words = Image::parse(Format::HexWords, &from_elf.write(Format::HexWords).unwrap(), 0).unwrap();
@@ -99,7 +99,7 @@ pub fn run(program: &Program, threads: u32) -> Machine {
     machine
 }
 
-/// The address of a symbol.
+/// Returns the address of a symbol.
 pub fn address(program: &Program, name: &str) -> u32 {
     let found: Vec<u32> = program
         .symbols
@@ -111,7 +111,7 @@ pub fn address(program: &Program, name: &str) -> u32 {
     found[0]
 }
 
-/// Words of memory from a symbol on.
+/// Returns words of memory from a symbol on.
 pub fn words(machine: &Machine, program: &Program, name: &str, count: u32) -> Vec<u32> {
     let start = address(program, name);
     (0..count)
@@ -119,7 +119,7 @@ pub fn words(machine: &Machine, program: &Program, name: &str, count: u32) -> Ve
         .collect()
 }
 
-/// An archive of members, as `ar` makes them.
+/// Returns an archive of members in the format of `ar`.
 pub fn archive(members: &[(&str, &[u8])]) -> Vec<u8> {
     let mut bytes = b"!<arch>\n".to_vec();
     for (name, contents) in members {

@@ -1,4 +1,5 @@
-//! A copy of all instructions for each thread: what a thread does is the same, each in its own copy.
+//! Tests of programs with a copy of all instructions for each thread: every thread behaves the
+//! same, in its own copy.
 
 use crate::common::{address, assembled, compiled, image, isa, linked, run, words};
 use npu_link::{LinkOptions, MemoryLayout, Program};
@@ -13,13 +14,14 @@ fn options(threads: u32) -> LinkOptions {
     }
 }
 
-/// Address and size of a section.
+/// Returns the address and size of a section.
 fn section(program: &Program, name: &str) -> Option<(u32, u32)> {
     let found = program.sections.iter().find(|own| own.name == name)?;
     Some((found.address, found.size))
 }
 
-/// Each thread stores where it runs, where `f` runs, the address of `f`, a word of the data, and where a call by the address leads.
+/// Each thread stores its own address, that of `f`, a pointer to `f`, a word of the data, and the
+/// target of a call through the pointer.
 const REPORT: &str = "
         .globl main
         .type main, @function
@@ -62,7 +64,7 @@ f:      addi    s0, pc, 0
 
 #[test]
 fn each_thread_runs_in_its_own_copy() {
-    // With the functions next to each other, and so far apart that a veneer leads from one to the other.
+    // The functions are adjacent, or so far apart that a veneer connects them.
     let far = "        .text\n        .zero 0x24000\n";
     for filler in ["", far] {
         for threads in [1, 2, 8] {
@@ -96,7 +98,7 @@ fn each_thread_runs_in_its_own_copy() {
     }
 }
 
-/// A call of what is not copied, as a routine at a fixed address, leads there from each copy.
+/// Calls of code that is not copied, such as a routine at a fixed address, reach it from each copy.
 #[test]
 fn distances_out_of_the_copies_are_made_anew() {
     let caller = "        .globl main\nmain:   jmpsr fixed\n        jret\n";
@@ -167,7 +169,7 @@ block0(v0: i32):
     assert!(text.contains("addresses of one copy"), "{text}");
 }
 
-/// Copies share no line, wherever the code starts.
+/// Copies do not share cache lines, whatever the start of the code.
 #[test]
 fn copies_begin_in_lines_of_their_own() {
     for code in [0x400, 0x404, 0x43c] {
@@ -195,7 +197,8 @@ fn copies_begin_in_lines_of_their_own() {
     }
 }
 
-/// Three lines of one set of the instruction cache, over and over: threads that share them hang.
+/// Accesses three lines of one set of the instruction cache in a loop: threads that share them
+/// hang.
 const ONE_SET: &str = "
         .globl main
         .balign 4096

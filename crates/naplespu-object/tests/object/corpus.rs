@@ -1,4 +1,5 @@
-//! Every kernel of the corpus as an object file, called by a `main` in assembly: the results are those of its run lines.
+//! Compiles every kernel of the corpus to an object file that a `main` in assembly calls. The
+//! results are those of the run lines.
 
 use crate::common::{assembled, compiled, linked_for, run, words};
 use naplespu_reader::ClifFile;
@@ -11,7 +12,7 @@ use std::path::Path;
 /// A call of a run line: function, argument, result.
 type Call = (String, i32, i32);
 
-/// The run lines of a kernel, all of the form `; run: %f(7) == -12`.
+/// Returns the run lines of a kernel, all of the form `; run: %f(7) == -12`.
 fn calls(text: &str) -> Vec<Call> {
     let lines = text.lines().filter_map(|line| line.strip_prefix("; run: %"));
     lines
@@ -27,7 +28,7 @@ fn calls(text: &str) -> Vec<Call> {
         .collect()
 }
 
-/// A `main` that stores the result of each call.
+/// Returns a `main` that stores the result of each call.
 fn caller(calls: &[Call]) -> String {
     let mut text = "        .globl main\nmain:   addi sp, sp, -64\n        store32 ra, 60(sp)\n".to_owned();
     for (number, (name, argument, _)) in calls.iter().enumerate() {
@@ -62,7 +63,7 @@ fn kernels(settings: &[&str], function_sections: bool) {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let text = fs::read_to_string(&path).unwrap();
-        // The results hold with the settings that the file names.
+        // The results hold for the settings of the file.
         let header = ClifFile::parse(&name, text.as_bytes()).header;
         let configs = FileConfigs::read(&header, None, &pins, &mut Vec::new());
         let isa = configs.list[0].isa().unwrap();

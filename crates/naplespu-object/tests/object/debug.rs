@@ -1,4 +1,5 @@
-//! DWARF sections: lines and variables of a CLIF file, as our reader, gimli and other tools find them.
+//! Tests of DWARF sections: lines and variables of a CLIF file, as read by our reader, gimli and
+//! other tools.
 
 use crate::common::{address, assembled, isa, linked, run, words};
 use gimli::{AttributeValue, Dwarf, EndianSlice, LittleEndian};
@@ -51,7 +52,7 @@ main:   addi sp, sp, -64
 out:    .zero 4
 ";
 
-/// An object with what debuggers want to know.
+/// Returns an object with debug information.
 fn object(name: &str, text: &str, settings: &[&str], function_sections: bool) -> Vec<u8> {
     let file = ClifFile::parse(name, text.as_bytes());
     let mut module = NpuObjectModule::new(isa(settings)).unwrap();
@@ -81,7 +82,7 @@ fn lines_and_names_of_the_code() {
         let info = ProgramInfo::read(&write_executable(&program).unwrap()).unwrap();
         assert_eq!(info.damaged, []);
         let outer = address(&program, "outer");
-        // What the prologue is for stands in no line of its own.
+        // The prologue has the line of the function.
         assert_eq!(info.lines.at(outer), Some(("k.clif", 1)));
         assert_eq!(info.describe(outer).unwrap(), "outer at k.clif:1");
         let text = program.sections.iter().find(|section| section.name == ".text").unwrap();
@@ -89,7 +90,7 @@ fn lines_and_names_of_the_code() {
             let at = (pc - text.address) as usize;
             u32::from_le_bytes(text.bytes[at..at + 4].try_into().unwrap())
         };
-        // The line of the first instruction of a function with a mnemonic.
+        // Returns the line of the first instruction of a function with a mnemonic.
         let line_of = |start: u32, part: &str| {
             let mut pcs = (start..).step_by(4);
             let pc = pcs
@@ -106,12 +107,12 @@ fn lines_and_names_of_the_code() {
         assert!(info.describe(inner + 4).unwrap().starts_with("inner+0x4 at k.clif:1"));
         let names: Vec<&str> = info.sections.iter().map(|own| own.name.as_str()).collect();
         assert!(names.contains(&".eh_frame") && !names.iter().any(|name| name.starts_with(".debug")));
-        // The program is the same as without.
+        // The program is the same as without debug information.
         assert_eq!(words(&run(&program, 1), &program, "out", 1), [840]);
     }
 }
 
-/// Variables have their type and places, and functions their names and lines.
+/// Variables have types and locations, functions have names and lines.
 #[test]
 fn functions_and_variables() {
     let program = program(true);
@@ -155,7 +156,7 @@ fn functions_and_variables() {
     assert!(!places.is_empty() && places.iter().all(inside), "{places:x?}");
 }
 
-/// Bytes and relocations of `.text` do not depend on what debuggers are told.
+/// Debug information does not change the bytes and relocations of `.text`.
 #[test]
 fn the_code_is_the_same_with_debug_information() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../filetests/corpus");
@@ -200,7 +201,7 @@ fn tool(name: &str, options: &[&str]) -> Vec<String> {
         let output = Command::new(name).args(options).arg(&path).output();
         let output = output.unwrap_or_else(|error| panic!("{name} is not installed: {error}"));
         let complaints = String::from_utf8_lossy(&output.stderr).into_owned();
-        // What it cannot do for a machine that it does not know.
+        // The tool does not support everything for unknown machines.
         let complaints: Vec<&str> = complaints
             .lines()
             .filter(|line| !line.contains("No available targets"))

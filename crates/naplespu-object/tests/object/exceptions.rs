@@ -1,4 +1,5 @@
-//! Exceptions in programs of objects: what the run lines of `filetests/exceptions/` say, and which tables a program has.
+//! Tests of exceptions in linked programs: the run lines of `filetests/exceptions/`, and the tables
+//! of a program.
 
 use crate::common::{address, assembled, compiled, isa, linked, linked_for, run, words};
 use naplespu_reader::ClifFile;
@@ -11,7 +12,7 @@ use std::path::Path;
 /// A call of a run line: function, arguments, result.
 type Call = (String, Vec<i32>, i32);
 
-/// The run lines of a file of which all values are `i32`.
+/// Returns the run lines of a file whose values are all `i32`.
 fn calls(file: &ClifFile, text: &str) -> Vec<Call> {
     let lines = text.lines().filter_map(|line| line.strip_prefix("; run: %"));
     let calls = lines.filter_map(|line| {
@@ -37,13 +38,13 @@ fn calls(file: &ClifFile, text: &str) -> Vec<Call> {
     calls.collect()
 }
 
-/// The function that a program starts with: some files have a `main` of their own.
+/// The entry of the program; some files define a `main`.
 const ENTRY: &str = "all_calls";
 
-/// Bytes of the results of a call: a line for each thread.
+/// The size of the results of a call in bytes: a cache line for each thread.
 const RESULTS: u32 = 8 * 64;
 
-/// Code that stores the result of each call, for each thread in a line of its own.
+/// Returns code that stores the result of each call, for each thread in its own cache line.
 fn caller(calls: &[Call]) -> String {
     let mut text = format!("        .globl {ENTRY}\n{ENTRY}: addi sp, sp, -64\n        store32 ra, 60(sp)\n");
     for (number, (name, arguments, _)) in (0..).zip(calls) {
@@ -55,7 +56,7 @@ fn caller(calls: &[Call]) -> String {
             )
             .unwrap();
         }
-        // Control register 2 has the number of the thread.
+        // Control register 2 is the number of the thread.
         writeln!(
             text,
             "        jmpsr \"{name}\"
@@ -79,7 +80,7 @@ fn caller(calls: &[Call]) -> String {
     text
 }
 
-/// Runs the files of `filetests/exceptions` as programs, on so many threads.
+/// Runs the files of `filetests/exceptions` as programs on this many threads.
 fn files(settings: &[&str], function_sections: bool, threads: u32) {
     let pins: Vec<String> = settings.iter().map(ToString::to_string).collect();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../filetests/exceptions");
@@ -182,7 +183,7 @@ fn word(section: &OutputSection, at: usize) -> u32 {
     u32::from_le_bytes(*section.bytes[at..].first_chunk().unwrap())
 }
 
-/// Starts of the functions that have a frame.
+/// Returns the starts of the functions with a frame.
 fn starts(program: &Program) -> Vec<u32> {
     let frames = section(program, ".npu_frames");
     (0..frames.bytes.len()).step_by(24).map(|at| word(frames, at)).collect()

@@ -1,4 +1,4 @@
-//! Object files and executables as files: what is written is read back the same, other tools accept it, and what is damaged is refused.
+//! Object files and executables round-trip, other tools accept them, and damaged files are refused.
 
 use crate::common::{archive, assembled, compiled, isa, linked};
 use npu_link::LinkOptions;
@@ -59,12 +59,12 @@ fn an_object_read_back_is_the_same() {
     }
 }
 
-/// Whether the tool reads the file without a complaint; nothing if it is not installed.
+/// Returns the complaints of a tool about the file, or `None` if it is not installed.
 fn accepts(tool: &str, name: &str, bytes: &[u8]) -> Option<String> {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{tool}-{name}"));
     fs::write(&path, bytes).unwrap();
     let output = Command::new(tool).arg("-a").arg(&path).output().ok()?;
-    // LLVM's tools apply relocations of tables for debuggers, for machines that they know.
+    // LLVM's tools apply relocations of debug sections only for known machines.
     let complaints: String = String::from_utf8_lossy(&output.stderr)
         .lines()
         .filter(|line| !(name.ends_with(".o") && line.contains("failed to compute relocation: Unknown")))
@@ -118,7 +118,7 @@ fn what_is_refused() {
     assert!(executable(&good).unwrap_err().to_string().contains("link it first"));
 }
 
-/// What only older tools write: tables for unwinding, and relative relocations of loads.
+/// Older tools emit other unwind tables, and relative relocations of loads.
 #[test]
 fn objects_of_older_tools() {
     let source = "
@@ -137,7 +137,8 @@ word:   .long 9
         .long word
 ";
     let mut bytes = assembled(source);
-    // The relocation of `.rodata` becomes one of the load: `.rela.rodata` is for section 1, its offset and kind are others.
+    // Turns the relocation of `.rodata` into one of the load: `.rela.rodata` now applies to section
+    // 1, with another offset and kind.
     let read = object(&bytes).unwrap().object;
     assert_eq!(read.relocations.len(), 2);
     let text = (1u32, 8u32);
@@ -165,12 +166,12 @@ word:   .long 9
     let place = |name: &str| program.sections.iter().find(|section| section.name == name).unwrap();
     let text = place(".text");
     let at = (main.address - text.address) as usize;
-    // Bits 11 to 3 of the load have the distance.
+    // Bits 11 to 3 of the load hold the distance.
     let load = u32::from_le_bytes(text.bytes[at..at + 4].try_into().unwrap());
     assert_eq!(load >> 3 & 0x1ff, 8);
     let frames = &place(".eh_frame").bytes;
     assert_eq!(frames[28..32], main.address.to_le_bytes());
-    // A zero ends them.
+    // A zero word ends the entries.
     assert_eq!((frames.len(), &frames[40..]), (44, &[0; 4][..]));
 }
 
@@ -208,7 +209,7 @@ fn files_that_are_damaged() {
     for case in 0..6000 {
         let mut bytes = files[case % files.len()].clone();
         for _ in 0..=random(4) {
-            // Headers are where it matters: half of the damage is there.
+            // Half of the damage is in the headers, where it matters most.
             let most = if random(2) == 0 {
                 bytes.len().min(120)
             } else {

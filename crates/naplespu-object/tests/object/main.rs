@@ -1,4 +1,4 @@
-//! Object files, linked and run: the whole way from source to memory.
+//! Tests of object files that are linked and run: from source to memory.
 
 mod common;
 mod copies;

@@ -1,4 +1,5 @@
-//! What the start-up code does: constructors, the scratchpad, thread-local storage, on one thread and on eight.
+//! Tests of the start-up code: constructors, the scratchpad, and thread-local storage, on one
+//! thread and on eight.
 
 use crate::common::{address, assembled, compiled, isa, linked, run, words};
 use npu_link::{LinkOptions, MemoryLayout};
@@ -81,7 +82,7 @@ fn data_constructors_and_the_scratchpad() {
     }
 }
 
-/// Each thread counts in its own copy, which begins with the initial value.
+/// Each thread counts in its own copy, which starts with the initial value.
 const COUNTS: &str = "
 function %main() system_v {
     gv0 = symbol colocated tls %counter

@@ -1,4 +1,4 @@
-//! What names stand for: weak, common, duplicate and undefined symbols, archives, and sections that nobody needs.
+//! Tests of symbols: weak, common, duplicate and undefined ones, archives, and unused sections.
 
 use crate::common::{address, archive, assembled, compiled, isa, linked, run, words};
 use npu_link::{Archive, LinkOptions, Program};
@@ -65,7 +65,8 @@ out:    .long 9, 9, 9
     }
 }
 
-/// An object with the common symbol `x`, as C compilers make them: a file that uses `x`, of which the entry of the symbol is changed.
+/// Returns an object with the common symbol `x`, as C compilers make them: an object that uses `x`,
+/// with a changed symbol entry.
 fn common(size: u32, align: u32) -> Vec<u8> {
     let mut bytes = assembled("        lea s0, x\n");
     let is_entry = |entry: &[u8]| entry[..4] != [0; 4] && entry[4..12] == [0; 8] && entry[12..] == [0x10, 0, 0, 0];
@@ -102,7 +103,7 @@ fn of_common_symbols_the_largest_counts() {
 fn members_of_archives_by_demand() {
     let wanted = assembled("        .globl f\nf: jmpsr g\n");
     let needed = assembled("        .globl g\ng: jret\n");
-    // It would be a duplicate, and wants what nobody has.
+    // The member would define a duplicate, and refers to an undefined symbol.
     let unwanted = assembled("        .globl main, h\nmain: jmpsr nobody\nh: jret\n");
     let bytes = archive(&[("h.o", &unwanted), ("g.o", &needed), ("f.o", &wanted)]);
     let mut archives = [Archive::read("lib.a", &bytes).unwrap()];
@@ -160,7 +161,7 @@ block0:
         gc_sections: true,
         ..LinkOptions::default()
     };
-    // What only a dropped section refers to does not have to exist.
+    // Symbols that only dropped sections refer to may be undefined.
     let program = linked(&files, &mut [], &options).unwrap();
     address(&program, "used");
     assert!(!program.symbols.iter().any(|symbol| symbol.name == "unused"));
@@ -174,7 +175,7 @@ block0:
 #[test]
 fn many_symbols() {
     use std::fmt::Write as _;
-    // A search through all symbols for each of them would take minutes.
+    // A linear search for each symbol would take minutes.
     let count = 100_000;
     let mut one = "        .globl main\nmain: jret\n        .data\n".to_owned();
     let mut other = "        .data\n".to_owned();

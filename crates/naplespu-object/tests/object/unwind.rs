@@ -1,5 +1,5 @@
-//! `.eh_frame` against the truth: programs run step by step, with a list of the calls under way and what their registers were at entry, and at
-//! each instruction the table has to find the same.
+//! Checks `.eh_frame` while programs run step by step. A list of the active calls records their
+//! registers at entry, and at each instruction unwinding has to return the same values.
 
 use crate::common::{address, assembled, compiled, image, isa, linked, linked_for};
 use naplespu_reader::ClifFile;
@@ -13,13 +13,13 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-/// Instructions of a program that are looked at.
+/// The maximum number of checked instructions of a program.
 const STEPS: usize = 200_000;
 
-/// Calls of a file's run lines at most.
+/// The maximum number of calls of a file's run lines.
 const CALLS: usize = 12;
 
-/// A function that is under way.
+/// An active call.
 struct Frame {
     sp: u32,
     back: u32,
@@ -47,16 +47,16 @@ impl Frame {
     }
 }
 
-/// What a run has seen.
+/// The results of a run.
 #[derive(Default)]
 struct Seen {
-    /// At how many instructions the tables were right, each counted once for a program.
+    /// The number of checked instructions, each counted once for a program.
     places: usize,
     deepest: usize,
     tail_calls: usize,
 }
 
-/// Runs a program on one thread, and compares.
+/// Runs a program on one thread and checks the tables.
 fn check(name: &str, program: &Program) -> Seen {
     let section = program
         .sections
@@ -142,7 +142,8 @@ fn compare(place: &str, machine: &Machine, rules: &Rules, frame: &Frame) {
     }
 }
 
-/// A `main` that makes the calls of the run lines that have nothing but small integers; none if there are no such lines.
+/// Returns a `main` with the calls of the run lines that have only small integers; `None` without
+/// such lines.
 fn caller(text: &str) -> Option<String> {
     let mut out = "        .globl main\nmain:   addi sp, sp, -64\n        store32 ra, 60(sp)\n".to_owned();
     let lines = text.lines().filter_map(|line| line.strip_prefix("; run: %"));
@@ -179,7 +180,7 @@ fn caller(text: &str) -> Option<String> {
     (count > 0).then_some(out)
 }
 
-/// Checks the files of a folder whose programs link; gives how many did.
+/// Checks the files of a directory whose programs link; returns their number.
 fn folder(name: &str, settings: &[&str], all: &mut Seen) -> usize {
     let pins: Vec<String> = settings.iter().map(ToString::to_string).collect();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../filetests").join(name);
@@ -195,7 +196,7 @@ fn folder(name: &str, settings: &[&str], all: &mut Seen) -> usize {
     {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let text = fs::read_to_string(path).unwrap();
-        // The pinned register is nobody's to keep, and a list of calls is that of one stack.
+        // The pinned register is not preserved, and the list of calls assumes one stack.
         let others = ["enable_pinned_reg", "stack_switch"];
         let Some(main) = caller(&text).filter(|_| !others.iter().any(|other| text.contains(other))) else {
             continue;
@@ -205,7 +206,7 @@ fn folder(name: &str, settings: &[&str], all: &mut Seen) -> usize {
         let Some(config) = configs.list.first() else { continue };
         let isa = config.isa().unwrap();
         let files = [assembled(&main), compiled(&name, &text, &isa, false)];
-        // Room for deep recursion.
+        // Stack for deep recursion.
         let options = LinkOptions {
             layout: MemoryLayout {
                 stacks: 0x0100_0000,
@@ -257,7 +258,7 @@ fn calls_tail_calls_and_large_frames_unwind() {
     );
 }
 
-/// An object whose functions are in sections of their own, of which a program has some.
+/// A program links some functions of an object with function sections.
 #[test]
 fn entries_of_functions_that_are_left_out_go() {
     let text = "function %used(i32) -> i32 {
@@ -289,7 +290,7 @@ block0(v0: i32):
         assert_eq!((starts.len(), starts[0]), (count, address(&program, "used")));
         assert!(section.bytes.ends_with(&[0; 4]));
     }
-    // Who does not want them.
+    // Objects for a program without tables.
     let files = [
         files[0].clone(),
         compiled("k.clif", text, &isa(&["unwind_info=false"]), true),
@@ -303,7 +304,7 @@ block0(v0: i32):
     assert_eq!(section.size, 0);
 }
 
-/// Tables that are damaged, or have what programs do not have, are refused with their place.
+/// Damaged or unsupported tables are refused with their position.
 #[test]
 fn tables_that_are_refused() {
     let entry = ".byte 1\n.asciz \"zR\"\n.byte 4, 0x7c, 62, 1, 0x0b, 0x0c, 61, 0\n";

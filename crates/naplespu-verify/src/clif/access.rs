@@ -6,7 +6,8 @@ use crate::term::{Term, WORD};
 use cranelift_codegen::ir::{self, Endianness, GlobalValueData, InstructionData, MemFlags, Opcode, Type, types};
 use npu_mc::machine::{SCRATCHPAD_SPACE, SCRATCHPAD_SPACE_DOC};
 
-/// What a load or store moves: the type in memory, and how it becomes that of the value.
+/// The transfer of a load or store: the type in memory, and its conversion to the type of the
+/// value.
 struct Moved {
     lane_bits: u32,
     lanes: u32,
@@ -31,7 +32,7 @@ fn moved(op: Opcode, ty: Type) -> Moved {
 }
 
 impl Clif<'_> {
-    /// An address, of which the low word counts.
+    /// Returns the low word of an address.
     fn word(&mut self, address: Term) -> Term {
         match self.pool.width(address) {
             width if width > WORD => self.pool.extract(WORD - 1, 0, address),
@@ -39,14 +40,14 @@ impl Clif<'_> {
         }
     }
 
-    /// An address plus a constant.
+    /// Returns an address plus a constant.
     fn displaced(&mut self, base: Term, offset: i32) -> Term {
         let base = self.word(base);
         let offset = self.pool.int(WORD, u64::from(offset as u32));
         self.pool.add(base, offset)
     }
 
-    /// The region of an access, and what the flags promise of its address.
+    /// Returns the region of an access, and assumes the alignment that its flags guarantee.
     fn region(&mut self, state: &State, flags: MemFlags, address: Term, bytes: u32) -> Region {
         let data = self.func.dfg.mem_flags[flags];
         let unit = bytes.min(npu_mc::machine::CACHE_LINE);
@@ -116,7 +117,7 @@ impl Clif<'_> {
         }
     }
 
-    /// Instructions that access memory. `None` if the instruction is none of them.
+    /// Executes an instruction that accesses memory. Returns `None` for other instructions.
     pub(super) fn access(&mut self, inst: ir::Inst, state: &mut State) -> Result<Option<Vec<Lanes>>, Unsupported> {
         let data = self.func.dfg.insts[inst];
         let op = data.opcode();

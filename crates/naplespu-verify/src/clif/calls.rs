@@ -1,4 +1,4 @@
-//! Calls: what is called, with what, in which memory.
+//! Calls: callee, arguments and memory.
 
 use super::{Clif, Lanes, State, Unsupported};
 use crate::memory::{Memory, Region};
@@ -6,7 +6,7 @@ use crate::path::Path;
 use crate::term::{Term, WORD};
 use cranelift_codegen::ir::{self, InstructionData, Opcode, SigRef, Signature};
 
-/// What a call calls.
+/// The callee of a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Callee {
     /// A function by name, with `%`.
@@ -18,11 +18,11 @@ pub enum Callee {
 /// A call.
 #[derive(Clone)]
 pub struct Call {
-    /// What is called.
+    /// The callee.
     pub callee: Callee,
     /// Its signature.
     pub signature: Signature,
-    /// What has to hold for the call to take place.
+    /// The path condition of the call.
     pub path: Path,
     /// The arguments.
     pub arguments: Vec<Lanes>,
@@ -30,12 +30,12 @@ pub struct Call {
     pub results: Vec<Lanes>,
     /// Memory at the call.
     pub memory: Memory,
-    /// Whether the callee may know an address in the frame.
+    /// Whether an address in the frame escapes to the callee.
     pub frame_escapes: bool,
 }
 
 impl Clif<'_> {
-    /// A call. `None` if the instruction is none.
+    /// Executes a call. Returns `None` for other instructions.
     pub(super) fn call(&mut self, inst: ir::Inst, state: &mut State) -> Result<Option<Vec<Lanes>>, Unsupported> {
         let (callee, sig, args): (Callee, SigRef, Vec<ir::Value>) = match self.func.dfg.insts[inst] {
             InstructionData::Call {
@@ -101,7 +101,8 @@ impl Clif<'_> {
         Ok(Some(results))
     }
 
-    /// Whether an address in the frame is among the arguments, or was written where the callee may find it.
+    /// Returns whether an address in the frame is an argument, or was stored where the callee may
+    /// find it.
     fn frame_escapes(&mut self, state: &State, arguments: &[Lanes]) -> bool {
         let mut roots: Vec<Term> = arguments.iter().flatten().copied().collect();
         for region in [Region::Main, Region::Scratchpad] {

@@ -1,4 +1,5 @@
-//! One instruction: constants, operations lane by lane, changes of shape. Traps and branches end a way.
+//! Executes one instruction: constants, operations by lane, changes of shape. Traps and branches
+//! end a path.
 
 use super::scalar::{self, Trap};
 use super::{Clif, Lanes, State, Unsupported};
@@ -14,7 +15,7 @@ fn trap_code(trap: Trap) -> TrapCode {
 }
 
 impl Clif<'_> {
-    /// Executes an instruction. `None` if no way goes on behind it.
+    /// Executes an instruction. Returns `None` if no path continues after it.
     pub(super) fn inst(&mut self, inst: ir::Inst, mut state: State) -> Result<Option<State>, Unsupported> {
         let data = self.func.dfg.insts[inst];
         let op = data.opcode();
@@ -61,7 +62,7 @@ impl Clif<'_> {
         self.lane_by_lane(inst, state)
     }
 
-    /// Constants.
+    /// Executes constants.
     fn constant(&mut self, inst: ir::Inst) -> Option<Vec<Lanes>> {
         let dfg = &self.func.dfg;
         let ty = dfg.inst_results(inst).first().map(|&value| dfg.value_type(value))?;
@@ -87,7 +88,7 @@ impl Clif<'_> {
         Some(vec![vec![self.pool.constant(ty.bits(), number)]])
     }
 
-    /// Conversions between types, and moves of lanes.
+    /// Executes conversions between types, and moves of lanes.
     fn shape(&mut self, inst: ir::Inst, state: &State) -> Result<Option<Vec<Lanes>>, Unsupported> {
         let dfg = &self.func.dfg;
         let data = dfg.insts[inst];
@@ -223,7 +224,7 @@ impl Clif<'_> {
         Ok(Some(vec![lanes]))
     }
 
-    /// The same bits as lanes of another type.
+    /// Reinterprets bits as lanes of another type.
     fn recast(&mut self, lanes: Lanes, ty: Type) -> Lanes {
         let whole = self.pool.of_words(&lanes);
         let bits = ty.lane_bits();
@@ -232,7 +233,7 @@ impl Clif<'_> {
             .collect()
     }
 
-    /// Operations that do the same with every lane.
+    /// Executes operations that are the same for every lane.
     fn lane_by_lane(&mut self, inst: ir::Inst, state: State) -> Result<Option<State>, Unsupported> {
         let dfg = &self.func.dfg;
         let data = dfg.insts[inst];
@@ -254,7 +255,7 @@ impl Clif<'_> {
         let mut results: Vec<Lanes> = vec![Vec::new(); result_types.len()];
         let mut traps: Vec<(Term, Trap)> = Vec::new();
         for lane in 0..ty.lane_count() as usize {
-            // A number beside vectors is the same for all lanes.
+            // A scalar operand beside vectors applies to all lanes.
             let at = |operand: usize| -> Option<Term> {
                 let lanes = args.get(operand)?;
                 lanes.get(lane).or(lanes.first()).copied()

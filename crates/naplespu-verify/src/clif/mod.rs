@@ -1,12 +1,14 @@
-//! The meaning of CLIF: a function as terms of its arguments, of memory and of the results of its calls.
+//! The semantics of CLIF: a function as terms of its arguments, of memory and of the results of
+//! calls.
 //!
 //! # Contract
 //!
-//! [`Clif::run`] executes a function on terms, block by block in reverse postorder, and joins the states of all ways that lead to a
-//! block. A block is executed at most [`Limits::visits`] times; longer ways end as [`ExitKind::Cut`]. Instructions without
-//! a meaning here are named in the error.
+//! [`Clif::run`] executes a function symbolically, block by block in reverse postorder, and joins
+//! the states of all paths into a block. A block is executed at most [`Limits::visits`] times;
+//! longer paths end as [`ExitKind::Cut`]. The error names instructions without semantics here.
 //!
-//! What CLIF leaves open is an assumption of the proof: an access with the flag `aligned` has an aligned address.
+//! Guarantees of CLIF are assumptions of the proof: the address of an access with the flag
+//! `aligned` is aligned.
 
 mod access;
 mod calls;
@@ -22,43 +24,43 @@ use std::collections::BTreeMap;
 
 pub use calls::{Call, Callee};
 
-/// How far a function is executed.
+/// Limits of the execution of a function.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// How often a block is executed at most.
+    /// The maximum number of executions of a block.
     pub visits: u32,
-    /// How many terms there may be.
+    /// The maximum number of terms.
     pub terms: usize,
 }
 
-/// What a function does at an end of its execution.
+/// The kind of an exit of a function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ExitKind {
-    /// It returns.
+    /// A return.
     Return,
-    /// It traps, with this code.
+    /// A trap with this code.
     Trap(u8),
-    /// It was not executed further.
+    /// The limit of executions was reached.
     Cut,
 }
 
-/// A value: its lanes, the first one first. Numbers have one.
+/// A value: its lanes, the first one first. A scalar has one lane.
 pub type Lanes = Vec<Term>;
 
-/// What is known where a function ends, or on the way.
+/// The state at an exit, or during execution.
 #[derive(Clone)]
 pub struct State {
-    /// What has to hold to be there.
+    /// The path condition.
     pub path: Path,
     /// Memory.
     pub memory: Memory,
     /// The values of the function, by number.
     values: Vec<Option<Lanes>>,
-    /// The results, if it returned.
+    /// The results, if the function returned.
     pub results: Vec<Lanes>,
 }
 
-/// A meaning that does not exist here.
+/// A construct without semantics here.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unsupported(pub String);
 
@@ -68,20 +70,20 @@ impl Unsupported {
     }
 }
 
-/// What came of the execution of a function.
+/// The result of executing a function.
 #[derive(Default)]
 pub struct Outcome {
-    /// Where it ends.
+    /// The exits and their states.
     pub exits: Vec<(ExitKind, State)>,
-    /// What the proof may assume.
+    /// The assumptions of the proof.
     pub assumptions: Vec<Term>,
-    /// The calls, in the order in which they were met.
+    /// The calls, in the order of their execution.
     pub calls: Vec<Call>,
-    /// Whether a block was executed as often as the limit allows.
+    /// Whether a block reached the limit of executions.
     pub cut: bool,
 }
 
-/// A function that is executed.
+/// A function during its execution.
 pub struct Clif<'a> {
     func: &'a Function,
     pool: &'a mut Pool,
@@ -94,7 +96,8 @@ pub struct Clif<'a> {
     visits: Vec<u32>,
 }
 
-/// The blocks in an order in which every block comes after those that lead to it, loops excepted.
+/// Returns the blocks in reverse postorder: every block comes after its predecessors, except for
+/// back edges.
 fn reverse_postorder(func: &Function) -> Vec<Block> {
     let mut seen = vec![false; func.dfg.num_blocks()];
     let mut out = Vec::new();
@@ -140,7 +143,7 @@ impl<'a> Clif<'a> {
     ///
     /// # Errors
     ///
-    /// What has no meaning here.
+    /// The construct without semantics.
     pub fn run(
         func: &'a Function,
         pool: &'a mut Pool,
@@ -196,7 +199,7 @@ impl<'a> Clif<'a> {
         Ok(state)
     }
 
-    /// A value as lanes of its type, given all of its bits in pieces, the first one first.
+    /// Splits a value into lanes of its type, given its bits in pieces, the first one first.
     fn lanes_of(&mut self, ty: ir::Type, pieces: Vec<Term>) -> Lanes {
         if !ty.is_vector() {
             return vec![self.pool.of_words(&pieces)];
@@ -223,7 +226,7 @@ impl<'a> Clif<'a> {
         Ok(())
     }
 
-    /// The value of a CLIF value.
+    /// Returns the term of a CLIF value.
     fn value(&self, state: &State, value: ir::Value) -> Result<Lanes, Unsupported> {
         let value = self.func.dfg.resolve_aliases(value);
         state.values[value.as_u32() as usize]
@@ -231,7 +234,7 @@ impl<'a> Clif<'a> {
             .ok_or_else(|| Unsupported(format!("{value} is used where it has no value")))
     }
 
-    /// The value of a CLIF value that is one number.
+    /// Returns the term of a scalar CLIF value.
     fn number(&self, state: &State, value: ir::Value) -> Result<Term, Unsupported> {
         let lanes = self.value(state, value)?;
         match lanes[..] {
@@ -249,7 +252,8 @@ impl<'a> Clif<'a> {
         }
     }
 
-    /// Ends the way on which the condition holds with a trap, and goes on with the other one.
+    /// Ends the path with a trap where the condition holds, and returns the state of the other
+    /// path.
     fn trap_if(&mut self, state: State, condition: Term, code: TrapCode) -> Option<State> {
         let not = self.pool.not(condition);
         if let Some(path) = state.path.with(self.pool, condition) {
@@ -262,7 +266,7 @@ impl<'a> Clif<'a> {
         Some(State { path, ..state })
     }
 
-    /// Goes to a block, if the condition can hold.
+    /// Continues in a block, if the condition can hold.
     fn jump(&mut self, state: &State, condition: Term, call: ir::BlockCall) -> Result<(), Unsupported> {
         let Some(path) = state.path.with(self.pool, condition) else {
             return Ok(());
@@ -290,7 +294,7 @@ impl<'a> Clif<'a> {
         Ok(())
     }
 
-    /// Instructions that end a block.
+    /// Executes a terminator.
     fn terminator(&mut self, inst: ir::Inst, state: State) -> Result<(), Unsupported> {
         let always = self.pool.bool(true);
         match self.func.dfg.insts[inst] {
@@ -308,7 +312,7 @@ impl<'a> Clif<'a> {
                 let table = &self.func.dfg.jump_tables[table];
                 let entries = table.as_slice().to_vec();
                 let default = table.default_block();
-                // The default comes first, as every entry then is below the number of entries.
+                // The default comes first, so that the index is in range for every entry.
                 let count = self.pool.int(width, entries.len() as u64);
                 let inside = self.pool.ult(value, count);
                 let outside = self.pool.not(inside);
@@ -347,7 +351,7 @@ impl<'a> Clif<'a> {
 }
 
 impl State {
-    /// The state on two ways of which exactly one is taken.
+    /// Joins the states of two mutually exclusive paths.
     pub fn join(self, other: Self, pool: &mut Pool) -> Self {
         let (path, selector) = self.path.join(&other.path, pool);
         let memory = self.memory.merge(&other.memory, pool, selector);

@@ -1,23 +1,23 @@
-//! The meaning of CLIF's operations on one number.
+//! The semantics of CLIF's scalar operations.
 
 use crate::term::{Pool, Term, WORD};
 use cranelift_codegen::ir::Opcode;
 use cranelift_codegen::ir::condcodes::IntCC;
 
-/// What an operation gives, and when it traps instead.
+/// The results and traps of an operation.
 pub struct Outcome {
     /// The results.
     pub results: Vec<Term>,
-    /// Conditions with the names of traps, in the order in which they are tested.
+    /// The conditions of traps, in the order in which they are tested.
     pub traps: Vec<(Term, Trap)>,
 }
 
-/// A trap that an operation raises by itself.
+/// A trap of an arithmetic operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Trap {
     /// Division by zero.
     DivisionByZero,
-    /// A quotient that the type does not hold.
+    /// A quotient out of the range of the type.
     Overflow,
 }
 
@@ -37,25 +37,25 @@ impl Outcome {
     }
 }
 
-/// Whether a number is not zero.
+/// Returns whether a number is not zero.
 pub fn is_true(pool: &mut Pool, a: Term) -> Term {
     let zero = pool.int(pool.width(a), 0);
     let same = pool.eq(a, zero);
     pool.not(same)
 }
 
-/// The sign of a number.
+/// Returns the sign bit of a number.
 fn sign(pool: &mut Pool, a: Term) -> Term {
     let top = pool.width(a) - 1;
     pool.extract(top, top, a)
 }
 
-/// A bit as the `i8` that CLIF makes of it.
+/// Extends a bit to CLIF's `i8`.
 pub fn flag(pool: &mut Pool, bit: Term) -> Term {
     pool.zext(bit, 8)
 }
 
-/// A comparison, as one bit.
+/// Compares numbers; the result is one bit.
 pub fn compare(pool: &mut Pool, cc: IntCC, a: Term, b: Term) -> Term {
     let (negated, bit) = match cc {
         IntCC::Equal => (false, pool.eq(a, b)),
@@ -72,7 +72,7 @@ pub fn compare(pool: &mut Pool, cc: IntCC, a: Term, b: Term) -> Term {
     if negated { pool.not(bit) } else { bit }
 }
 
-/// The amount of a shift of a type of `width` bits: modulo the width, as a number of that width.
+/// Returns the shift amount modulo the width, which is a power of two, with that width.
 fn amount(pool: &mut Pool, b: Term, width: u32) -> Term {
     let bits = width.trailing_zeros();
     let low = match pool.width(b) > bits {
@@ -82,7 +82,7 @@ fn amount(pool: &mut Pool, b: Term, width: u32) -> Term {
     pool.zext(low, width)
 }
 
-/// Number of ones of a word, added up pairwise.
+/// Counts the ones of a word by pairwise sums.
 fn ones_of_word(pool: &mut Pool, a: Term) -> Term {
     let constant = |pool: &mut Pool, value: u64| pool.int(WORD, value);
     let masked = |pool: &mut Pool, a, by, mask| {
@@ -102,7 +102,7 @@ fn ones_of_word(pool: &mut Pool, a: Term) -> Term {
     pool.lshr_const(product, 24)
 }
 
-/// Number of ones.
+/// Counts ones.
 fn ones(pool: &mut Pool, a: Term) -> Term {
     let width = pool.width(a);
     if width < WORD {
@@ -119,7 +119,7 @@ fn ones(pool: &mut Pool, a: Term) -> Term {
     pool.zext(sum, width)
 }
 
-/// The pieces of a number in the opposite order.
+/// Reverses the order of the pieces of a number.
 fn reversed(pool: &mut Pool, a: Term, piece: u32) -> Term {
     let pieces: Vec<Term> = (0..pool.width(a) / piece)
         .map(|at| pool.extract(piece * at + piece - 1, piece * at, a))
@@ -127,7 +127,7 @@ fn reversed(pool: &mut Pool, a: Term, piece: u32) -> Term {
     pool.concat(&pieces)
 }
 
-/// An operation of one operand.
+/// Returns the result of a unary operation.
 pub fn unary(pool: &mut Pool, op: Opcode, a: Term) -> Option<Term> {
     let width = pool.width(a);
     Some(match op {
@@ -148,7 +148,7 @@ pub fn unary(pool: &mut Pool, op: Opcode, a: Term) -> Option<Term> {
         Opcode::Popcnt => ones(pool, a),
         Opcode::Bitrev => reversed(pool, a, 1),
         Opcode::Bswap => reversed(pool, a, 8),
-        // Floats: operations on the sign.
+        // Float operations on the sign bit.
         Opcode::Fneg => {
             let top = pool.constant(width, crate::term::Bits::bit(width - 1));
             pool.xor(a, top)
@@ -161,7 +161,7 @@ pub fn unary(pool: &mut Pool, op: Opcode, a: Term) -> Option<Term> {
     })
 }
 
-/// A sum of more operands than two, at a width that holds it, taken as signed or not.
+/// Returns a sum of more than two operands, extended to a width that holds it.
 fn wide_sum(pool: &mut Pool, signed: bool, plus: &[Term], minus: &[Term]) -> Term {
     let first = plus.first().or(minus.first());
     let width = first.map_or(1, |&term| pool.width(term)) + 2;
@@ -179,7 +179,7 @@ fn wide_sum(pool: &mut Pool, signed: bool, plus: &[Term], minus: &[Term]) -> Ter
     sum
 }
 
-/// Whether a signed sum does not fit the width.
+/// Returns whether a signed sum overflows the width.
 fn does_not_fit(pool: &mut Pool, wide: Term, width: u32) -> Term {
     let kept = pool.extract(width - 1, 0, wide);
     let back = pool.sext(kept, pool.width(wide));
@@ -187,21 +187,21 @@ fn does_not_fit(pool: &mut Pool, wide: Term, width: u32) -> Term {
     pool.not(same)
 }
 
-/// Whether `a + b` overflows the signed type.
+/// Returns whether `a + b` overflows the signed type.
 fn add_overflows(pool: &mut Pool, a: Term, b: Term, sum: Term) -> Term {
     let (x, y) = (pool.xor(a, sum), pool.xor(b, sum));
     let both = pool.and(x, y);
     sign(pool, both)
 }
 
-/// Whether `a - b` overflows the signed type.
+/// Returns whether `a - b` overflows the signed type.
 fn sub_overflows(pool: &mut Pool, a: Term, b: Term, difference: Term) -> Term {
     let (x, y) = (pool.xor(a, b), pool.xor(a, difference));
     let both = pool.and(x, y);
     sign(pool, both)
 }
 
-/// The least number for a negative one, else the greatest one, of the signed type.
+/// Returns the minimum of the signed type for a negative number, otherwise the maximum.
 fn limit(pool: &mut Pool, a: Term) -> Term {
     let width = pool.width(a);
     let negative = sign(pool, a);
@@ -210,7 +210,7 @@ fn limit(pool: &mut Pool, a: Term) -> Term {
     pool.concat(&[negative, rest])
 }
 
-/// An operation of two operands of one type; shifts have amounts of any type.
+/// Returns the outcome of a binary operation; shift amounts have any type.
 pub fn binary(pool: &mut Pool, op: Opcode, a: Term, b: Term) -> Option<Outcome> {
     let width = pool.width(a);
     let ones = pool.constant(width, crate::term::Bits::ones(width));
@@ -304,7 +304,7 @@ fn divide(pool: &mut Pool, op: Opcode, a: Term, b: Term) -> Outcome {
     }
 }
 
-/// Operations whose second result is the overflow flag.
+/// Returns the outcome of an operation whose second result is the overflow flag.
 fn overflowing(pool: &mut Pool, op: Opcode, a: Term, b: Term) -> Option<Outcome> {
     let width = pool.width(a);
     let (value, over) = match op {
@@ -336,7 +336,7 @@ fn overflowing(pool: &mut Pool, op: Opcode, a: Term, b: Term) -> Option<Outcome>
     Some(Outcome::two(value, flag(pool, over)))
 }
 
-/// Operations of three operands.
+/// Returns the outcome of a ternary operation.
 pub fn ternary(pool: &mut Pool, op: Opcode, a: Term, b: Term, c: Term) -> Option<Outcome> {
     let width = pool.width(b);
     Some(match op {
@@ -367,7 +367,7 @@ pub fn ternary(pool: &mut Pool, op: Opcode, a: Term, b: Term, c: Term) -> Option
     })
 }
 
-/// Whether an unsigned sum overflows, for the operation that traps then.
+/// Returns an unsigned sum and its carry, for the operation that traps on overflow.
 pub fn carries(pool: &mut Pool, a: Term, b: Term) -> (Term, Term) {
     let sum = pool.add(a, b);
     (sum, pool.ult(sum, a))

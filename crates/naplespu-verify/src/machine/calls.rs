@@ -12,10 +12,10 @@ use cranelift_naplespu::abi::sig::{Place, Places, SigInfo};
 use npu_mc::machine::LANES;
 use npu_mc::{Reg, SReg, VReg};
 
-/// Trials by which the call of CLIF is found that a call is.
+/// The number of trials that match a call of the code with a call of the CLIF.
 const TRIALS: u64 = 24;
 
-/// What a call goes to.
+/// The target of a call.
 pub enum Target {
     /// A function by name, with `%`.
     Name(String),
@@ -25,7 +25,7 @@ pub enum Target {
     Address(Term),
 }
 
-/// What is in a place at a call: of a register, or of the stack arguments.
+/// Returns the contents of a location at a call: a register, or a stack argument.
 fn at_call(pool: &mut Pool, state: &State, place: Place, lane: u32) -> Term {
     match place {
         Place::Reg(reg) => state.get(reg, lane),
@@ -46,7 +46,7 @@ impl Code<'_> {
                 let obligations = routines::call(self.pool, name, self.layout.sp, &mut state).map_err(Unsupported)?;
                 let path = state.path.condition(self.pool);
                 for claim in obligations {
-                    self.oblige(format!("what {name} is for at {offset:#x}"), path, claim);
+                    self.oblige(format!("the preconditions of {name} at {offset:#x}"), path, claim);
                 }
             }
             target => self.call_function(offset, &target, &mut state)?,
@@ -78,12 +78,12 @@ impl Code<'_> {
         let chosen = self.choose(path, &candidates);
         let Some((number, sig, agree)) = chosen.and_then(|at| candidates.into_iter().nth(at)) else {
             return Err(Unsupported(format!(
-                "the call at {offset:#x} is none of the CLIF function's"
+                "the call at {offset:#x} matches no call of the CLIF function"
             )));
         };
         let call = &calls[number];
         let clif_path = call.path.condition(self.pool);
-        self.oblige(format!("the call at {offset:#x} takes place in CLIF"), path, clif_path);
+        self.oblige(format!("the call at {offset:#x} happens in CLIF"), path, clif_path);
         self.oblige(
             format!("the callee and arguments of the call at {offset:#x}"),
             path,
@@ -109,7 +109,8 @@ impl Code<'_> {
         Ok(())
     }
 
-    /// Whether a call of CLIF can be one to the target. Addresses are compared with the arguments.
+    /// Returns whether a call of the CLIF can have the target. Addresses are compared with the
+    /// arguments.
     fn is_callee(&mut self, callee: &Callee, target: &Target) -> bool {
         match (callee, target) {
             (Callee::Name(name), Target::Name(to)) => name == to,
@@ -120,7 +121,7 @@ impl Code<'_> {
         }
     }
 
-    /// Whether callee and arguments are those of a call of CLIF.
+    /// Returns the condition that callee and arguments match a call of the CLIF.
     fn arguments_agree(&mut self, call: &Call, sig: &SigInfo, state: &State) -> Term {
         let mut same = self.pool.bool(true);
         for ((param, places), lanes) in call.signature.params.iter().zip(&sig.args).zip(&call.arguments) {
@@ -140,7 +141,7 @@ impl Code<'_> {
         same
     }
 
-    /// The candidate that the call is in every trial in which it takes place.
+    /// Returns the candidate that matches the call in every trial in which the call happens.
     fn choose(&mut self, path: Term, candidates: &[(usize, SigInfo, Term)]) -> Option<usize> {
         if candidates.len() < 2 {
             return candidates.len().checked_sub(1);
@@ -157,7 +158,7 @@ impl Code<'_> {
                 !values.value(self.pool, path).is_zero() && !values.value(self.pool, *agree).is_zero()
             });
         }
-        // Of several that are the same, the first one that no call stands for yet.
+        // Among equal candidates, prefers the first without a matching call.
         let unused = possible
             .iter()
             .find(|&&at| self.out.calls[candidates[at].0].is_empty())
@@ -165,7 +166,7 @@ impl Code<'_> {
         unused.or(possible.first().copied())
     }
 
-    /// What callees count on.
+    /// Adds obligations for the state that callees rely on.
     fn state_at_call(&mut self, offset: u32, path: Term, state: &State) {
         let ones = self.pool.int(LANES, (1 << LANES) - 1);
         let mask = self.pool.eq(state.mask(), ones);
@@ -178,7 +179,7 @@ impl Code<'_> {
         self.oblige(format!("the alignment of sp at the call at {offset:#x}"), path, aligned);
     }
 
-    /// The state behind a call.
+    /// Computes the state after a call.
     fn after(&mut self, number: usize, call: &Call, sig: &SigInfo, state: &mut State) {
         clobber(self.pool, sig, state);
         for ((param, places), lanes) in call.signature.returns.iter().zip(&sig.rets).zip(&call.results) {
@@ -209,7 +210,7 @@ impl Code<'_> {
     }
 }
 
-/// The words of a value in places, lane by lane for vectors in registers.
+/// Returns the words of a value in its locations, lane by lane for vectors in registers.
 fn words_in(
     pool: &mut Pool,
     param: &AbiParam,
@@ -223,7 +224,7 @@ fn words_in(
     places.iter().map(|&place| read(pool, place, 0)).collect()
 }
 
-/// All registers that a callee may change hold anything.
+/// Sets all registers that a callee may change to unknowns.
 pub fn clobber(pool: &mut Pool, sig: &SigInfo, state: &mut State) {
     for reg in SReg::all().map(Reg::S) {
         if is_clobbered(sig, reg) {
@@ -241,7 +242,7 @@ pub fn clobber(pool: &mut Pool, sig: &SigInfo, state: &mut State) {
     }
 }
 
-/// The region of an address in memory.
+/// Returns the region of an address in memory.
 pub fn region(pool: &mut Pool, address: Term, sp: Term) -> Region {
     Memory::region(pool, address, sp)
 }

@@ -1,4 +1,4 @@
-//! Where control can go from each instruction, as far as its word says, and the order in which to execute them.
+//! The static control flow of code, and the order of its execution.
 
 use npu_mc::raw::{JbaOp, JraOp};
 use npu_mc::{RawInst, split};
@@ -6,22 +6,23 @@ use std::collections::BTreeSet;
 
 /// The control flow of a function's code.
 pub struct Flow {
-    /// The position of each instruction in reverse postorder, by its number; `None` for what is not reached.
+    /// The position of each instruction in reverse postorder, by number; `None` if it is
+    /// unreachable.
     pub order: Vec<Option<usize>>,
-    /// The instructions to which more than one way leads.
+    /// The instructions with more than one predecessor.
     pub joins: BTreeSet<u32>,
     /// The offset of the instruction at each position.
     pub offsets: Vec<u32>,
 }
 
-/// The word at an offset.
+/// Returns the word at an offset.
 pub fn word_at(bytes: &[u8], offset: u32) -> Option<u32> {
     let at = offset as usize;
     let word = bytes.get(at..at + 4)?;
     Some(u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
 }
 
-/// The jumps that follow one another from an offset on: the table of a branch by a register.
+/// Returns the targets of consecutive jumps from an offset on: the table of a branch by a register.
 pub fn table_from(bytes: &[u8], end: u32, mut offset: u32) -> Vec<u32> {
     let mut out = Vec::new();
     while offset < end
@@ -45,7 +46,7 @@ fn successors(bytes: &[u8], end: u32, offset: u32) -> Vec<u32> {
         RawInst::Jba(inst) => match inst.op {
             JbaOp::Beqz | JbaOp::Bnez => vec![next, to(inst.offset)],
             JbaOp::Jret | JbaOp::Jeret => Vec::new(),
-            // A jump through a register is a call that returns behind it, or a branch by a table.
+            // A jump through a register is a call that returns after it, or a branch by a table.
             JbaOp::Jmp => {
                 let mut list = table_from(bytes, end, next);
                 if list.is_empty() {
@@ -62,7 +63,7 @@ fn successors(bytes: &[u8], end: u32, offset: u32) -> Vec<u32> {
 }
 
 impl Flow {
-    /// The flow of the instructions before `end`.
+    /// Analyzes the instructions before `end`.
     pub fn new(bytes: &[u8], end: u32) -> Self {
         let count = (end / 4) as usize;
         let mut order = vec![None; count];

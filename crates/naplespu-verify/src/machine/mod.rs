@@ -1,12 +1,13 @@
-//! The meaning of compiled code: its bytes, decoded again and executed on terms.
+//! The semantics of compiled code: decodes its bytes and executes them symbolically.
 //!
 //! # Contract
 //!
-//! [`Code::run`] executes from the first instruction until every way has ended: by a return to the address in `ra` at entry, or by
-//! the sequence that stops the thread with a trap code. States that meet at an instruction become one. The meaning of an instruction is
-//! [`npu_mc::semantics`]; that of a relocation is the address of its symbol, an unknown. A call is the call of the CLIF function with
-//! the same callee and, in trials with numbers, the same arguments: obligations say that it is that one. Routines of the runtime do what
-//! they are for ([`routines`]).
+//! [`Code::run`] executes from the first instruction until every path has ended: by a return to the
+//! address in `ra` at entry, or by the sequence that stops the thread with a trap code. States are
+//! joined at instructions with several predecessors. [`npu_mc::semantics`] has the semantics of an
+//! instruction. A relocation is the address of its symbol, which is an unknown. A call is matched
+//! with a call of the CLIF that has the same callee and, in trials, the same arguments; obligations
+//! then claim that they are equal. Routines of the runtime have the semantics in [`routines`].
 
 mod calls;
 mod flow;
@@ -30,24 +31,24 @@ use npu_mc::{Reg, SReg, decode, split};
 use state::Step;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What cannot be executed here.
+/// An unsupported construct.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unsupported(pub String);
 
-/// What came of the execution of code.
+/// The result of executing code.
 #[derive(Default)]
 pub struct Outcome {
-    /// Where it ends.
+    /// The exits and their states.
     pub exits: Vec<(ExitKind, State)>,
-    /// What has to be shown besides.
+    /// Additional proof obligations.
     pub obligations: Vec<Obligation>,
-    /// For each call of CLIF the paths of the calls that stand for it.
+    /// For each call of the CLIF, the paths of the matching calls.
     pub calls: Vec<Vec<Term>>,
-    /// Routines of the runtime whose meaning was taken for granted.
+    /// The runtime routines whose semantics is assumed.
     pub routines: BTreeSet<&'static str>,
 }
 
-/// Code that is executed.
+/// Code during its execution.
 pub struct Code<'a> {
     func: &'a Function,
     code: &'a CompiledCode,
@@ -62,20 +63,20 @@ pub struct Code<'a> {
     out: Outcome,
 }
 
-/// How execution goes on behind an instruction.
+/// The successors of an instruction.
 enum Next {
-    /// At these offsets.
+    /// Execution continues at these offsets.
     At(Vec<(u32, State)>),
-    /// Not at all.
+    /// The path ends.
     End,
 }
 
 impl<'a> Code<'a> {
-    /// Executes the code of a function whose CLIF makes these calls.
+    /// Executes the code of a function with these calls in its CLIF.
     ///
     /// # Errors
     ///
-    /// What cannot be executed here.
+    /// The unsupported construct.
     pub fn run(
         func: &'a Function,
         code: &'a CompiledCode,
@@ -109,10 +110,10 @@ impl<'a> Code<'a> {
         Ok(run.out)
     }
 
-    /// Puts a state where it waits for others.
+    /// Adds a state to those waiting at an offset.
     fn enter(&mut self, offset: u32, mut state: State) -> Result<(), Unsupported> {
         let Some(at) = self.flow.order.get((offset / 4) as usize).copied().flatten() else {
-            return Err(Unsupported(format!("control goes to {offset:#x}, which is no code")));
+            return Err(Unsupported(format!("control goes to {offset:#x}, which is not code")));
         };
         state.memory.seal();
         let state = match self.waiting.remove(&at) {
@@ -123,7 +124,7 @@ impl<'a> Code<'a> {
         Ok(())
     }
 
-    /// Executes from an instruction to the next branch or place where ways meet.
+    /// Executes from an instruction to the next branch or join.
     fn from(&mut self, at: usize, mut state: State) -> Result<(), Unsupported> {
         let mut offset = self.flow.offsets[at];
         self.visits[at] += 1;
@@ -218,7 +219,7 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// The offset of a known address in the code.
+    /// Returns the offset of a known address in the code.
     fn offset_of(&self, target: Term, offset: u32) -> Result<u32, Unsupported> {
         let address = self.pool.as_u64(target).map(|address| address as u32);
         let inside = address
@@ -227,11 +228,11 @@ impl<'a> Code<'a> {
         inside.ok_or_else(|| Unsupported(format!("a jump out of the code at {offset:#x}")))
     }
 
-    /// A jump to an address: in the code, to the caller, to a function, or by a table.
+    /// Executes a jump to an address: in the code, to the caller, to a function, or by a table.
     fn jump(&mut self, offset: u32, target: Term, state: State) -> Result<Next, Unsupported> {
         if self.pool.as_u64(target).is_some() {
             let to = self.offset_of(target, offset)?;
-            // A call of the function itself has `ra` behind it.
+            // In a recursive call, `ra` is the address after it.
             return match self.returns_behind(offset, &state) && to == 0 {
                 true => self.call(offset, calls::Target::Name(self.func.name.to_string()), state),
                 false => Ok(Next::At(vec![(to, state)])),
@@ -248,12 +249,12 @@ impl<'a> Code<'a> {
         self.table(offset, target, state)
     }
 
-    /// Whether `ra` holds the address behind the instruction.
+    /// Returns whether `ra` holds the address after the instruction.
     fn returns_behind(&self, offset: u32, state: &State) -> bool {
         self.pool.as_u64(state.get(Reg::S(SReg::RA), 0)) == Some(u64::from(BASE + offset + 4))
     }
 
-    /// A jump to one of the jumps that follow, by a number below theirs.
+    /// Executes a jump into a table of jumps, by an index below its length.
     fn table(&mut self, offset: u32, target: Term, state: State) -> Result<Next, Unsupported> {
         let table = flow::table_from(&self.code.bytes, self.code.pool_start, offset + 4);
         if table.is_empty() {
@@ -261,7 +262,8 @@ impl<'a> Code<'a> {
         }
         let mut ways = Vec::new();
         let mut inside = self.pool.bool(false);
-        // The address is a multiple of a number, which CLIF compares. Bits of it that do not count are shown to be zero.
+        // The address is a multiple of the index, which CLIF compares. Obligations claim that the
+        // ignored bits are zero.
         let (terms, start) = self.pool.summands(target);
         let index = match terms[..] {
             [(index, npu_mc::machine::INSTRUCTION_SIZE)] => Some(index),
@@ -302,7 +304,7 @@ impl<'a> Code<'a> {
         Ok(Next::At(ways))
     }
 
-    /// An instruction that waits for the address of a symbol.
+    /// Executes an instruction with a relocation.
     fn relocated(&mut self, offset: u32, word: u32, reloc: &Reloc, mut state: State) -> Result<Next, Unsupported> {
         let formula = reloc.kind.info().formula;
         match (split(word), formula) {

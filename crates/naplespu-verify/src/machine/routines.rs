@@ -1,7 +1,7 @@
-//! What the routines of the runtime are for, as `src/runtime.rs` of the compiler documents them.
+//! The semantics of the runtime's routines, as documented in `src/runtime.rs` of the compiler.
 //!
-//! Routines on integers are operations of CLIF. Those on floats are functions of which only the name is known, the same ones as in
-//! `floats.rs`.
+//! Integer routines are CLIF operations. Float routines are uninterpreted functions, the same ones
+//! as in `floats.rs`.
 
 use super::State;
 use super::calls::{clobber, region};
@@ -10,16 +10,16 @@ use crate::term::{Bits, Pool, Term, WORD};
 use cranelift_naplespu::abi::sig::{Place, Places};
 use cranelift_naplespu::runtime::Routine;
 
-/// Most bytes that a copy may have to be followed.
+/// The maximum length in bytes of a modeled copy.
 const MOST_COPIED: u64 = 1024;
 
-/// Two numbers that the words of the arguments are.
+/// Splits the words of the arguments into two numbers.
 fn halves(pool: &mut Pool, words: &[Term]) -> (Term, Term) {
     let (a, b) = words.split_at(words.len() / 2);
     (pool.of_words(a), pool.of_words(b))
 }
 
-/// A number and, in the last word, how far to shift it.
+/// Applies `f` to a number and a shift amount; the amount is the last word.
 fn shifted(pool: &mut Pool, words: &[Term], f: impl Fn(&mut Pool, Term, Term) -> Term) -> Term {
     let (amount, number) = match words.split_last() {
         Some((&amount, number)) => (amount, pool.of_words(number)),
@@ -31,7 +31,7 @@ fn shifted(pool: &mut Pool, words: &[Term], f: impl Fn(&mut Pool, Term, Term) ->
     f(pool, number, by)
 }
 
-/// The result of a routine on integers, and what it may count on. `None` if it is none.
+/// Returns the result of an integer routine and its preconditions, or `None` for other routines.
 fn integers(pool: &mut Pool, routine: Routine, words: &[Term]) -> Option<(Term, Vec<Term>)> {
     let mut claims = Vec::new();
     let result = match routine {
@@ -88,11 +88,11 @@ fn not_zero(pool: &mut Pool, a: Term) -> Term {
     pool.not(same)
 }
 
-/// Carries out a routine on a state that calls it. Returns what the routine counts on.
+/// Applies a routine to the state of its caller. Returns the preconditions of the routine.
 ///
 /// # Errors
 ///
-/// Its meaning is not known here.
+/// The routine has no semantics here.
 pub fn call(pool: &mut Pool, name: &'static str, sp: Term, state: &mut State) -> Result<Vec<Term>, String> {
     let unknown = || format!("the routine {name} has no meaning here");
     let routine = Routine::named(name).ok_or_else(unknown)?;
@@ -130,7 +130,7 @@ pub fn call(pool: &mut Pool, name: &'static str, sp: Term, state: &mut State) ->
     Ok(claims)
 }
 
-/// The operands of an operation on floats: as many words each as the type in the name has.
+/// Returns the operands of a float operation, each with as many words as the type in the name.
 fn operands(pool: &mut Pool, name: &str, words: &[Term]) -> Vec<Term> {
     let source = name.split_once("_from_").map_or(name, |(_, source)| source);
     let digits: String = source
@@ -143,7 +143,7 @@ fn operands(pool: &mut Pool, name: &str, words: &[Term]) -> Vec<Term> {
     words.chunks(each.max(1)).map(|chunk| pool.of_words(chunk)).collect()
 }
 
-/// Copies bytes: as many as the third argument says, or sixteen.
+/// Copies bytes: the length is the third argument, or sixteen.
 fn copy(pool: &mut Pool, routine: Routine, words: &[Term], sp: Term, state: &mut State) -> Option<()> {
     let (&to, &from) = (words.first()?, words.get(1)?);
     let count = match routine {

@@ -1,4 +1,4 @@
-//! The state of a thread on terms, and one instruction on it.
+//! The symbolic state of a thread, and the execution of one instruction.
 
 use crate::abi::{Layout, initial_register};
 use crate::memory::{Memory, Region};
@@ -13,7 +13,7 @@ const REGISTERS: usize = 64;
 /// Registers and memory.
 #[derive(Clone)]
 pub struct State {
-    /// What has to hold to be here.
+    /// The path condition.
     pub path: Path,
     scalars: Vec<Term>,
     lanes: Vec<Term>,
@@ -23,7 +23,7 @@ pub struct State {
 }
 
 impl State {
-    /// The state at the start of a function.
+    /// Returns the state at the start of a function.
     pub fn new(pool: &mut Pool, layout: &Layout) -> Self {
         let mut scalars: Vec<Term> = SReg::all().map(|reg| initial_register(pool, Reg::S(reg), 0)).collect();
         let ones = pool.int(LANES, (1 << LANES) - 1);
@@ -43,7 +43,7 @@ impl State {
         }
     }
 
-    /// A scalar register, or a lane of a vector register.
+    /// Returns a scalar register, or a lane of a vector register.
     pub fn get(&self, reg: Reg, lane: u32) -> Term {
         match reg {
             Reg::S(reg) => self.scalars[usize::from(reg.number())],
@@ -59,17 +59,17 @@ impl State {
         }
     }
 
-    /// The same state on another path.
+    /// Returns the state with another path.
     pub fn on(self, path: Path) -> Self {
         Self { path, ..self }
     }
 
-    /// The lane mask in force.
+    /// Returns the current lane mask.
     pub fn mask(&self) -> Term {
         self.mask
     }
 
-    /// The state on two ways of which exactly one is taken.
+    /// Joins the states of two mutually exclusive paths.
     pub fn join(self, other: Self, pool: &mut Pool) -> Self {
         let (path, selector) = self.path.join(&other.path, pool);
         let memory = self.memory.merge(&other.memory, pool, selector);
@@ -89,32 +89,32 @@ impl State {
     }
 }
 
-/// What an instruction needs beside its results.
+/// A precondition of an instruction.
 #[derive(Clone)]
 pub struct Obligation {
-    /// What it is, for people.
+    /// A description for messages.
     pub what: String,
-    /// The path to the instruction, as one condition.
+    /// The path condition of the instruction.
     pub path: Term,
-    /// What has to hold there.
+    /// The condition that has to hold there.
     pub claim: Term,
 }
 
-/// One instruction on a state.
+/// The execution of one instruction.
 pub struct Step<'a> {
-    /// The terms.
+    /// The pool of terms.
     pub pool: &'a mut Pool,
     /// The state.
     pub state: &'a mut State,
-    /// The function's surroundings.
+    /// The layout of the function.
     pub layout: &'a Layout,
-    /// The code, for loads of constants after it, and its address.
+    /// The code and its address, for loads of its constants.
     pub code: (&'a [u8], u32),
-    /// The instruction's own offset.
+    /// The offset of the instruction.
     pub offset: u32,
-    /// How it goes on, if not behind the instruction.
+    /// The control effect, unless execution continues after the instruction.
     pub effect: Option<ControlEffect<Term>>,
-    /// What the instruction needs.
+    /// The preconditions of the instruction.
     pub obligations: Vec<Obligation>,
 }
 
@@ -132,7 +132,7 @@ impl Step<'_> {
         });
     }
 
-    /// The region of an access.
+    /// Returns the region of an access.
     fn region(&mut self, space: Space, address: Term) -> Region {
         match space {
             Space::Main => Memory::region(self.pool, address, self.layout.sp),
@@ -140,7 +140,7 @@ impl Step<'_> {
         }
     }
 
-    /// Bytes of the code, if the address is a number in it.
+    /// Returns bytes of the code, if the address is a constant in it.
     fn constant_bytes(&mut self, address: Term, bytes: u32) -> Option<Term> {
         let at = self.pool.as_u64(address)? as u32;
         let from = at.checked_sub(self.code.1)? as usize;
@@ -232,7 +232,8 @@ impl Algebra for Step<'_> {
     }
 }
 
-/// A product of the machine: one of two extended words, of which both words are wanted, is known by its extensions.
+/// Returns a product as the machine computes it. The product of two sign-extended words is built
+/// from the words, in the same form as for CLIF.
 fn product(pool: &mut Pool, a: Term, b: Term) -> Term {
     let width = pool.width(a);
     if width != 2 * WORD {

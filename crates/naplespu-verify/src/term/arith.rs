@@ -1,24 +1,24 @@
 //! Sums and products of at most a word.
 //!
-//! A sum is a linear combination of terms that are no sums themselves. A multiple by a power of two stands alone as a
-//! concatenation with zeros below, a sum `-x - 1` as a complement.
+//! A sum is a linear combination of terms that are not sums. Two forms are special: a multiple by a
+//! power of two is a concatenation with zeros below, and the sum `-x - 1` is a complement.
 
 use super::{Bits, Op, Pool, Term, WORD};
 use smallvec::{SmallVec, smallvec};
 
-/// Terms with their coefficients, by rising position.
+/// Terms with their coefficients, in ascending order of position.
 pub(super) type Linear = SmallVec<[(Term, u32); 4]>;
 
-/// Sums with more terms than this are not multiplied out.
+/// The maximum number of terms in a sum that is multiplied out.
 const MOST_TERMS: usize = 24;
 
-/// The ones of a width of at most a word.
+/// Returns the mask of a width of at most a word.
 fn mask(width: u32) -> u32 {
     u32::MAX >> (WORD - width.clamp(1, WORD))
 }
 
 impl Pool {
-    /// The term as a linear combination and a constant.
+    /// Returns the term as a linear combination and a constant.
     pub(super) fn linear(&self, a: Term) -> (Linear, u32) {
         let mut out = Linear::new();
         let constant = self.add_linear(a, 1, &mut out);
@@ -41,7 +41,7 @@ impl Pool {
                 constant.wrapping_sub(by)
             }
             Op::Sext if self.width(node.args[0]) == 1 => {
-                // The bit as a number, times -1; found under its zero extension if that exists.
+                // A sign-extended bit is -1 times its zero extension, if that exists.
                 match self.find_zext(node.args[0], node.width) {
                     Some(term) => out.push((term, by.wrapping_neg())),
                     None => out.push((a, by)),
@@ -62,7 +62,7 @@ impl Pool {
         }
     }
 
-    /// The zero extension of a term, if it was made before.
+    /// Returns the zero extension of a term, if it exists already.
     fn find_zext(&self, a: Term, width: u32) -> Option<Term> {
         let zero = self.find(&Op::Const(Bits::ZERO), width - self.width(a), &[])?;
         self.find(&Op::Concat, width, &[zero, a])
@@ -77,7 +77,7 @@ impl Pool {
         self.known.get(&node).copied()
     }
 
-    /// `base << shift`, if that is what the concatenation is.
+    /// Returns `base` and `shift` if the concatenation is `base << shift`.
     fn multiple_of(&self, a: Term) -> Option<(Term, u32)> {
         let node = self.node(a);
         let [high, zero] = node.args[..] else {
@@ -89,7 +89,7 @@ impl Pool {
         (self.is_false(zero) && is_low && node.width <= WORD).then(|| (kept.args[0], shift))
     }
 
-    /// The term of a linear combination.
+    /// Returns the term of a linear combination.
     pub(super) fn of_linear(&mut self, width: u32, terms: Linear, constant: u32) -> Term {
         let terms = normal(terms, width);
         let constant = constant & mask(width);
@@ -118,7 +118,7 @@ impl Pool {
         self.raw(Op::Sum(coefficients, constant), width, args)
     }
 
-    /// The sum of terms times coefficients, and a constant.
+    /// Returns the sum of terms times coefficients, plus a constant.
     pub(super) fn sum(&mut self, width: u32, args: &[Term], coefficients: &[u32], constant: u32) -> Term {
         let mut out = Linear::new();
         let mut constant = constant;
@@ -128,7 +128,7 @@ impl Pool {
         self.of_linear(width, out, constant)
     }
 
-    /// Sum.
+    /// Returns the sum.
     pub fn add(&mut self, a: Term, b: Term) -> Term {
         let width = self.width(a);
         if width > WORD {
@@ -137,7 +137,7 @@ impl Pool {
         self.sum(width, &[a, b], &[1, 1], 0)
     }
 
-    /// Difference.
+    /// Returns the difference.
     pub fn sub(&mut self, a: Term, b: Term) -> Term {
         let width = self.width(a);
         if width > WORD {
@@ -146,13 +146,13 @@ impl Pool {
         self.sum(width, &[a, b], &[1, u32::MAX], 0)
     }
 
-    /// Two's complement.
+    /// Returns the two's complement.
     pub fn neg(&mut self, a: Term) -> Term {
         let zero = self.int(self.width(a), 0);
         self.sub(zero, a)
     }
 
-    /// The low bits of a product.
+    /// Returns the low bits of a product.
     pub fn mul(&mut self, a: Term, b: Term) -> Term {
         let width = self.width(a);
         if width > WORD {
@@ -167,7 +167,7 @@ impl Pool {
         if width == 1 {
             return self.and(a, b);
         }
-        // Constant factors move outwards, and so do zeros at the bottom.
+        // Constant factors and low zeros move outwards.
         for (x, y) in [(a, b), (b, a)] {
             let (terms, constant) = self.linear(x);
             if let ([(term, by)], 0) = (&terms[..], constant)
@@ -187,7 +187,7 @@ impl Pool {
         self.raw2(Op::Mul, width, a, b)
     }
 
-    /// The product of two words, in two words.
+    /// Returns the two-word product of two words.
     pub fn mul_wide(&mut self, a: Term, b: Term) -> Term {
         let (a, b) = if a <= b { (a, b) } else { (b, a) };
         let width = 2 * WORD;
@@ -219,7 +219,7 @@ impl Pool {
         self.raw2(Op::MulWide, width, a, b)
     }
 
-    /// Whether the difference of two terms is a constant, and which.
+    /// Returns the difference of two terms, if it is a constant.
     pub fn difference(&self, a: Term, b: Term) -> Option<u32> {
         let (mut terms, constant) = self.linear(a);
         let (minus, subtracted) = self.linear(b);
@@ -230,7 +230,7 @@ impl Pool {
             .then(|| constant.wrapping_sub(subtracted) & mask(width))
     }
 
-    /// A term of one word as a sum of terms and a constant: the coefficient of `of` in it, and what is left.
+    /// Returns a one-word term minus `of`, if it is a sum that contains `of` once.
     pub fn split_address(&mut self, a: Term, of: Term) -> Option<Term> {
         let (terms, constant) = self.linear(a);
         let at = terms.iter().position(|&(term, by)| term == of && by == 1)?;
@@ -239,19 +239,19 @@ impl Pool {
         Some(self.of_linear(WORD, rest, constant))
     }
 
-    /// The terms of a sum with their coefficients, and the constant.
+    /// Returns the terms of a sum with their coefficients, and the constant.
     pub fn summands(&self, a: Term) -> (Vec<(Term, u32)>, u32) {
         let (terms, constant) = self.linear(a);
         (terms.into_vec(), constant)
     }
 
-    /// Whether a sum is small enough to be moved about.
+    /// Returns whether a sum is small enough to be distributed.
     pub(super) fn is_short(&self, a: Term) -> bool {
         self.args(a).len() <= MOST_TERMS
     }
 }
 
-/// Equal terms together, by rising position, without those that come no time.
+/// Merges equal terms, sorts them by position, and removes terms with coefficient zero.
 fn normal(mut terms: Linear, width: u32) -> Linear {
     terms.sort_unstable_by_key(|term| term.0);
     let mut out: Linear = smallvec![];

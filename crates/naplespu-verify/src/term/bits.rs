@@ -1,10 +1,11 @@
 //! Bit vectors of 1 to 512 bits with concrete values.
 //!
-//! A value does not carry its width; every operation takes it. Bits above the width are zero.
+//! A value does not carry its width; operations take it as an argument. Bits above the width are
+//! zero.
 
 use std::cmp::Ordering;
 
-/// The widest bit vector.
+/// The width of the widest bit vector.
 pub const MAX_WIDTH: u32 = 512;
 const WORDS: usize = (MAX_WIDTH / 64) as usize;
 
@@ -29,7 +30,7 @@ impl From<u128> for Bits {
     }
 }
 
-/// The words that a width needs.
+/// Returns the number of words for a width.
 fn words(width: u32) -> usize {
     (width.div_ceil(64) as usize).min(WORDS)
 }
@@ -38,17 +39,17 @@ impl Bits {
     /// Zero.
     pub const ZERO: Self = Self([0; WORDS]);
 
-    /// All ones.
+    /// Returns all ones.
     pub fn ones(width: u32) -> Self {
         Self([u64::MAX; WORDS]).masked(width)
     }
 
-    /// A single bit.
+    /// Returns a single set bit.
     pub fn bit(at: u32) -> Self {
         Self::from(1u64).shl(at, MAX_WIDTH)
     }
 
-    /// The value without the bits from `width` on.
+    /// Clears the bits from `width` on.
     pub fn masked(mut self, width: u32) -> Self {
         for (i, word) in self.0.iter_mut().enumerate() {
             let low = i as u32 * 64;
@@ -61,29 +62,29 @@ impl Bits {
         self
     }
 
-    /// The low 64 bits.
+    /// Returns the low 64 bits.
     pub fn low(self) -> u64 {
         self.0[0]
     }
 
-    /// The low 128 bits.
+    /// Returns the low 128 bits.
     pub fn low128(self) -> u128 {
         u128::from(self.0[0]) | u128::from(self.0[1]) << 64
     }
 
-    /// Whether all bits are zero.
+    /// Returns whether all bits are zero.
     pub fn is_zero(self) -> bool {
         self == Self::ZERO
     }
 
-    /// The bit at a position.
+    /// Returns the bit at a position.
     pub fn get(self, at: u32) -> bool {
         self.0
             .get((at / 64) as usize)
             .is_some_and(|word| word >> (at % 64) & 1 != 0)
     }
 
-    /// Bitwise complement.
+    /// Returns the bitwise complement.
     pub fn not(self, width: u32) -> Self {
         Self(self.0.map(|word| !word)).masked(width)
     }
@@ -97,22 +98,22 @@ impl Bits {
         out
     }
 
-    /// Bitwise and.
+    /// Returns the bitwise and.
     pub fn and(self, other: Self) -> Self {
         self.zip(other, |a, b| a & b)
     }
 
-    /// Bitwise or.
+    /// Returns the bitwise or.
     pub fn or(self, other: Self) -> Self {
         self.zip(other, |a, b| a | b)
     }
 
-    /// Bitwise exclusive or.
+    /// Returns the bitwise exclusive or.
     pub fn xor(self, other: Self) -> Self {
         self.zip(other, |a, b| a ^ b)
     }
 
-    /// Sum.
+    /// Returns the sum.
     pub fn add(self, other: Self, width: u32) -> Self {
         let mut out = self;
         let mut carry = false;
@@ -125,17 +126,17 @@ impl Bits {
         out.masked(width)
     }
 
-    /// Two's complement.
+    /// Returns the two's complement.
     pub fn neg(self, width: u32) -> Self {
         self.not(width).add(Self::from(1u64), width)
     }
 
-    /// Difference.
+    /// Returns the difference.
     pub fn sub(self, other: Self, width: u32) -> Self {
         self.add(other.neg(width), width)
     }
 
-    /// Product.
+    /// Returns the product.
     pub fn mul(self, other: Self, width: u32) -> Self {
         if width <= 64 {
             return Self::from(self.low().wrapping_mul(other.low())).masked(width);
@@ -154,7 +155,7 @@ impl Bits {
         Self(out).masked(width)
     }
 
-    /// Shift to the left.
+    /// Shifts left.
     pub fn shl(self, by: u32, width: u32) -> Self {
         if by >= width {
             return Self::ZERO;
@@ -170,7 +171,7 @@ impl Bits {
         Self(out).masked(width)
     }
 
-    /// Shift to the right with zeros coming in.
+    /// Shifts right logically.
     pub fn lshr(self, by: u32) -> Self {
         if by >= MAX_WIDTH {
             return Self::ZERO;
@@ -186,7 +187,7 @@ impl Bits {
         Self(out)
     }
 
-    /// Shift to the right with the sign coming in.
+    /// Shifts right arithmetically.
     pub fn ashr(self, by: u32, width: u32) -> Self {
         let by = by.min(width);
         let shifted = self.lshr(by);
@@ -196,12 +197,12 @@ impl Bits {
         }
     }
 
-    /// The bits from `low` to `high`, both included.
+    /// Returns the bits from `low` to `high`, both included.
     pub fn extract(self, high: u32, low: u32) -> Self {
         self.lshr(low).masked(high + 1 - low)
     }
 
-    /// Sign extension from `from` bits to `to` bits.
+    /// Sign-extends from `from` bits to `to` bits.
     pub fn sext(self, from: u32, to: u32) -> Self {
         match self.get(from - 1) {
             true => self.or(Self::ones(to).xor(Self::ones(from))),
@@ -209,18 +210,19 @@ impl Bits {
         }
     }
 
-    /// Whether the value is less, both taken as unsigned.
+    /// Compares unsigned values.
     pub fn ult(self, other: Self) -> bool {
         self.0.iter().rev().cmp(other.0.iter().rev()) == Ordering::Less
     }
 
-    /// Whether the value is less, both taken as signed.
+    /// Compares signed values.
     pub fn slt(self, other: Self, width: u32) -> bool {
         let sign = Self::bit(width - 1);
         self.xor(sign).ult(other.xor(sign))
     }
 
-    /// Quotient and remainder of unsigned values, as SMT-LIB defines them: by zero, all ones and the dividend.
+    /// Returns quotient and remainder of unsigned values, with the semantics of SMT-LIB: division
+    /// by zero returns all ones and the dividend.
     pub fn udivrem(self, other: Self, width: u32) -> (Self, Self) {
         if other.is_zero() {
             return (Self::ones(width), self);
@@ -231,7 +233,7 @@ impl Bits {
         }
         let (mut quotient, mut rest) = (Self::ZERO, Self::ZERO);
         for at in (0..width).rev() {
-            // One bit more than the width, as the remainder may have its top bit set.
+            // One more bit than the width, because the top bit of the remainder may be set.
             let overflows = rest.get(width - 1);
             rest = rest.shl(1, width);
             if self.get(at) {
@@ -245,7 +247,8 @@ impl Bits {
         (quotient, rest)
     }
 
-    /// Quotient and remainder of signed values, rounded towards zero, as SMT-LIB defines them.
+    /// Returns quotient and remainder of signed values, rounded towards zero, with the semantics of
+    /// SMT-LIB.
     pub fn sdivrem(self, other: Self, width: u32) -> (Self, Self) {
         let (a, b) = (self.get(width - 1), other.get(width - 1));
         let abs = |value: Self, negative| if negative { value.neg(width) } else { value };
@@ -253,17 +256,17 @@ impl Bits {
         (abs(quotient, a != b), abs(rest, a))
     }
 
-    /// Leading zeros.
+    /// Counts leading zeros.
     pub fn clz(self, width: u32) -> u32 {
         (0..width).rev().take_while(|&at| !self.get(at)).count() as u32
     }
 
-    /// Trailing zeros.
+    /// Counts trailing zeros.
     pub fn ctz(self, width: u32) -> u32 {
         (0..width).take_while(|&at| !self.get(at)).count() as u32
     }
 
-    /// The shift amount that the value stands for; everything from `width` on counts as `width`.
+    /// Returns the value as a shift amount, clamped to `width`.
     pub fn amount(self, width: u32) -> u32 {
         match self.0[1..].iter().all(|&word| word == 0) && self.0[0] < u64::from(width) {
             true => self.0[0] as u32,
@@ -276,7 +279,7 @@ impl Bits {
 mod tests {
     use super::*;
 
-    /// Wide operations agree with those of `u128`, and division with multiplication.
+    /// Wide operations agree with those of `u128`, and division agrees with multiplication.
     #[test]
     fn wide() {
         let mut seed = 0x9e37_79b9_7f4a_7c15u64;

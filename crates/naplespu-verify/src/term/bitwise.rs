@@ -3,11 +3,11 @@
 use super::{Bits, Op, Pool, Term, WORD};
 use smallvec::SmallVec;
 
-/// A mask with at most this many runs of bits is taken apart.
+/// The maximum number of runs of bits in a mask that is split.
 const MOST_RUNS: usize = 3;
 
 impl Pool {
-    /// Bitwise complement.
+    /// Returns the bitwise complement.
     pub fn not(&mut self, a: Term) -> Term {
         let node = self.node(a);
         let width = node.width;
@@ -33,30 +33,31 @@ impl Pool {
         }
     }
 
-    /// Bitwise or.
+    /// Returns the bitwise or.
     pub fn or(&mut self, a: Term, b: Term) -> Term {
         let (x, y) = (self.not(a), self.not(b));
         let both = self.and(x, y);
         self.not(both)
     }
 
-    /// The operand, if the term is a complement.
+    /// Returns the operand, if the term is a complement.
     fn as_not(&self, a: Term) -> Option<Term> {
         matches!(self.node(a).op, Op::Not).then(|| self.args(a)[0])
     }
 
-    /// Whether one is the complement of the other.
+    /// Returns whether one term is the complement of the other.
     pub fn are_opposite(&self, a: Term, b: Term) -> bool {
         self.as_not(a) == Some(b) || self.as_not(b) == Some(a)
     }
 
-    /// Whether `a` and `b` together are 0 whatever else: `b` is a conjunction with the complement of `a` in it.
+    /// Returns whether `a & b` is certainly 0: `b` is the complement of `a`, or a conjunction with
+    /// that complement.
     fn excludes(&self, a: Term, b: Term) -> bool {
         self.are_opposite(a, b)
             || matches!(self.node(b).op, Op::And) && self.args(b).iter().any(|&part| self.are_opposite(a, part))
     }
 
-    /// Bitwise and.
+    /// Returns the bitwise and.
     pub fn and(&mut self, a: Term, b: Term) -> Term {
         let (a, b) = if a <= b { (a, b) } else { (b, a) };
         let width = self.width(a);
@@ -102,7 +103,7 @@ impl Pool {
                 && matches!(self.node(inner).op, Op::And)
             {
                 let (p, q) = (self.args(inner)[0], self.args(inner)[1]);
-                // x and not (x and q) is x and not q; x and not (not x and q) is x.
+                // `x & !(x & q)` is `x & !q`; `x & !(!x & q)` is `x`.
                 for (p, q) in [(p, q), (q, p)] {
                     if p == x {
                         let rest = self.not(q);
@@ -124,7 +125,7 @@ impl Pool {
         self.raw2(Op::And, width, a, b)
     }
 
-    /// `not (p and x)` and `not (p and not x)` are `not p` together.
+    /// Simplifies `!(p & x) & !(p & !x)` to `!p`.
     fn resolved(&mut self, a: Term, b: Term) -> Option<Term> {
         let (x, y) = (self.as_not(a)?, self.as_not(b)?);
         if !matches!((&self.node(x).op, &self.node(y).op), (Op::And, Op::And)) {
@@ -139,7 +140,7 @@ impl Pool {
         None
     }
 
-    /// Bitwise exclusive or.
+    /// Returns the bitwise exclusive or.
     pub fn xor(&mut self, a: Term, b: Term) -> Term {
         let (a, b) = if a <= b { (a, b) } else { (b, a) };
         let width = self.width(a);
@@ -185,7 +186,7 @@ impl Pool {
         self.raw2(Op::Xor, width, a, b)
     }
 
-    /// `then` if the condition is 1, else `other`.
+    /// Returns `then` if the condition is 1, else `other`.
     pub fn ite(&mut self, condition: Term, then: Term, other: Term) -> Term {
         if then == other || self.is_true(condition) {
             return then;
@@ -204,7 +205,7 @@ impl Pool {
             let pieces = Self::word_pieces(width);
             return self.by_pieces(then, other, &pieces, |pool, x, y| pool.ite(condition, x, y));
         }
-        // What is known of the condition within the operands.
+        // The condition has a known value within the operands.
         for (at, value) in [(1, then), (2, other)] {
             if matches!(self.node(value).op, Op::Ite) && self.args(value)[0] == condition {
                 let inner = self.args(value)[at];
@@ -235,7 +236,7 @@ impl Pool {
         self.raw(Op::Ite, width, [condition, then, other].into_iter().collect())
     }
 
-    /// Condition and operands, if the term is a selection.
+    /// Returns the condition and the operands, if the term is a selection.
     pub fn as_ite(&self, a: Term) -> Option<(Term, Term, Term)> {
         match (&self.node(a).op, self.args(a)) {
             (Op::Ite, &[condition, then, other]) => Some((condition, then, other)),
@@ -243,7 +244,7 @@ impl Pool {
         }
     }
 
-    /// A selection between bits.
+    /// Returns a selection of single bits.
     fn ite_bit(&mut self, condition: Term, then: Term, other: Term) -> Term {
         let (a, b) = (self.as_const(then), self.as_const(other));
         match (a.map(|bits| !bits.is_zero()), b.map(|bits| !bits.is_zero())) {
@@ -267,7 +268,7 @@ impl Pool {
         }
     }
 
-    /// A selection between constants: bits that are equal, and copies of the condition.
+    /// Returns a selection of constants: equal bits, and copies of the condition.
     fn ite_constants(&mut self, condition: Term, then: Term, other: Term) -> Term {
         let width = self.width(then);
         let (Some(a), Some(b)) = (self.as_const(then), self.as_const(other)) else {

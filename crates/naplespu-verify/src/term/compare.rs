@@ -1,9 +1,10 @@
-//! Comparisons. Those of more than a word are made of comparisons of words; a constant stands on the right.
+//! Comparisons. Wide comparisons are built from comparisons of words; a constant is the right
+//! operand.
 
 use super::{Bits, Op, Pool, Term, WORD};
 
 impl Pool {
-    /// Equality.
+    /// Returns equality.
     pub fn eq(&mut self, a: Term, b: Term) -> Term {
         let (a, b) = if a <= b { (a, b) } else { (b, a) };
         if a == b {
@@ -64,7 +65,7 @@ impl Pool {
         all
     }
 
-    /// Equality with a constant, where the operation allows something simpler.
+    /// Simplifies equality with a constant, if the operation allows it.
     fn eq_const(&mut self, a: Term, b: Term, value: Bits) -> Option<Term> {
         let width = self.width(a);
         let node = self.node(a).clone();
@@ -79,7 +80,8 @@ impl Pool {
                 Some(self.and(x, y))
             }
             Op::Xor => {
-                // A constant operand moves to the other side; equality with zero is one of the operands.
+                // A constant operand moves to the other side; equality with zero is equality of the
+                // operands.
                 let (x, y) = (node.args[0], node.args[1]);
                 if value.is_zero() {
                     return Some(self.eq(x, y));
@@ -113,7 +115,8 @@ impl Pool {
         }
     }
 
-    /// Equality of sums: what differs on the left, with a positive leading coefficient, and a constant on the right.
+    /// Compares sums: the difference is on the left, with a positive leading coefficient, and a
+    /// constant on the right.
     fn eq_sums(&mut self, a: Term, b: Term) -> Term {
         let width = self.width(a);
         let (mut terms, x) = self.linear(a);
@@ -146,7 +149,7 @@ impl Pool {
         if let [(p, 1), (q, by)] = terms[..]
             && by & ones == ones
         {
-            // p - q == c
+            // `p - q == c`
             let value = self.int(width, u64::from(constant));
             if constant & ones == 0 {
                 return self.raw2(Op::Eq, 1, p, q);
@@ -162,7 +165,7 @@ impl Pool {
         }
     }
 
-    /// Unsigned less-than.
+    /// Returns unsigned less-than.
     pub fn ult(&mut self, a: Term, b: Term) -> Term {
         let width = self.width(a);
         if a == b {
@@ -209,7 +212,7 @@ impl Pool {
             let (x, y) = (self.args(a)[0], self.args(b)[0]);
             return self.ult(y, x);
         }
-        // With both signs inverted it is the signed comparison.
+        // With both signs inverted, it is a signed comparison.
         if let (Some(x), Some(y)) = (self.with_sign_inverted(a), self.with_sign_inverted(b)) {
             return self.slt(x, y);
         }
@@ -219,7 +222,7 @@ impl Pool {
         self.raw2(Op::Ult, 1, a, b)
     }
 
-    /// `x`, if the term is `x` with the highest bit inverted.
+    /// Returns `x` if the term is `x` with the highest bit inverted.
     fn with_sign_inverted(&self, a: Term) -> Option<Term> {
         let (Op::Xor, &[x, y]) = (&self.node(a).op, self.args(a)) else {
             return None;
@@ -232,7 +235,7 @@ impl Pool {
         }
     }
 
-    /// Unsigned less-than a constant.
+    /// Returns unsigned less-than with a constant.
     fn ult_const(&mut self, a: Term, b: Term, value: Bits) -> Term {
         let width = self.width(a);
         if value.is_zero() {
@@ -248,14 +251,14 @@ impl Pool {
         if let Some(term) = self.carry(a, b) {
             return term;
         }
-        // Below a power of two all bits from there on are zero.
+        // A value is below a power of two if all bits from there on are zero.
         let low = value.ctz(width);
         if value == Bits::bit(low) {
             let top = self.extract(width - 1, low, a);
             let zero = self.int(width - low, 0);
             return self.eq(top, zero);
         }
-        // Bits below the lowest one of the constant do not matter.
+        // Bits below the lowest set bit of the constant do not matter.
         if low > 0 {
             let top = self.extract(width - 1, low, a);
             let bound = self.constant(width - low, value.lshr(low));
@@ -267,8 +270,9 @@ impl Pool {
         self.raw2(Op::Ult, 1, a, b)
     }
 
-    /// The carry of a sum has one form: `x + y < x` and `x + y < y` are the same, and a comparison with a constant if one is a
-    /// constant. That holds of any two terms whose sum the first one is.
+    /// Normalizes the carry of a sum: `x + y < x` and `x + y < y` are the same, and a comparison
+    /// with a constant if one operand is a constant. This holds for any two terms whose sum is
+    /// `sum`.
     fn carry(&mut self, sum: Term, part: Term) -> Option<Term> {
         let is_sum = matches!(self.node(sum).op, Op::Sum(..));
         let apart = self.difference(sum, part);
@@ -276,7 +280,7 @@ impl Pool {
             return None;
         }
         let (_, added) = self.linear(sum);
-        // A constant is a part only if it is the whole constant of the sum.
+        // A constant must be the whole constant of the sum.
         if let Some(constant) = self.as_u64(part)
             && (constant != u64::from(added) || added == 0)
         {
@@ -285,7 +289,7 @@ impl Pool {
         let rest = self.sub(sum, part);
         for (x, y) in [(part, rest), (rest, part)] {
             if self.as_const(x).is_some() {
-                // y + c carries if y >= -c.
+                // `y + c` carries if `y >= -c`.
                 let bound = self.neg(x);
                 if self.is_false(bound) {
                     return Some(self.bool(false));
@@ -298,7 +302,7 @@ impl Pool {
         Some(self.raw2(Op::Ult, 1, sum, other))
     }
 
-    /// Unsigned less-than of more than a word.
+    /// Returns unsigned less-than of more than a word.
     fn ult_words(&mut self, a: Term, b: Term) -> Term {
         let (x, y) = (self.words(a), self.words(b));
         let mut below = self.bool(false);
@@ -311,7 +315,7 @@ impl Pool {
         below
     }
 
-    /// Signed less-than.
+    /// Returns signed less-than.
     pub fn slt(&mut self, a: Term, b: Term) -> Term {
         let width = self.width(a);
         if a == b {
@@ -384,7 +388,7 @@ impl Pool {
         self.raw2(Op::Slt, 1, a, b)
     }
 
-    /// Signed less-than of more than a word: the top words decide unless they are equal.
+    /// Returns signed less-than of more than a word: the top words decide unless they are equal.
     fn slt_words(&mut self, a: Term, b: Term) -> Term {
         let width = self.width(a);
         let low = (width - 1) / WORD * WORD;
@@ -398,8 +402,8 @@ impl Pool {
     }
 }
 
-/// The inverse of an odd number modulo 2^32.
+/// Returns the inverse of an odd number modulo 2^32.
 fn inverse(odd: u32) -> u32 {
-    // Each step doubles the bits that are right; three are at first.
+    // Each step doubles the number of correct bits, starting from three.
     (0..4).fold(odd, |x, _| x.wrapping_mul(2u32.wrapping_sub(odd.wrapping_mul(x))))
 }

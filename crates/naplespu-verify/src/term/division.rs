@@ -1,21 +1,23 @@
-//! Division. By constants it becomes a multiplication by the method of Granlund and Montgomery, whose numbers are checked here by
-//! exact arithmetic; below a word it is division of words; by unknowns it stays as it is.
+//! Division. Division by a constant becomes a multiplication by the method of Granlund and
+//! Montgomery, whose parameters are checked by exact arithmetic. Division below a word is division
+//! of words. Division by an unknown stays.
 
 use super::{Bits, MAX_WIDTH, Op, Pool, Term, WORD};
 
-/// Numbers for the division of `width` bits by a constant: `n / d` is `n * factor >> power`.
+/// The parameters of the division of `width` bits by a constant: `n / d` is `n * factor >> power`.
 struct Magic {
     factor: Bits,
     power: u32,
 }
 
-/// Whether `n * factor >> power` is the quotient of `n` by `divisor`, rounded down, for every `n` up to `most`; or if
-/// not `strict`, whether the product is above the quotient times `2^power` and at most one step above it.
+/// Returns whether `n * factor >> power` is the quotient of `n` by `divisor`, rounded down, for
+/// every `n` up to `most`. If not `strict`, returns whether the product is above the quotient times
+/// `2^power` and at most one step above it.
 ///
-/// With `n = q * d + r` and `e = factor * d - 2^power`, the product exceeds `q * 2^power` by less than `2^power` if
-/// `n * e < 2^power * (d - r)`. The left side grows with `n`, and the right side is least for the largest remainder: it
-/// suffices to look at the largest `n` with remainder `d - 1`, and at the largest one of all, after which remainders
-/// start at 0 again.
+/// With `n = q * d + r` and `e = factor * d - 2^power`, the product exceeds `q * 2^power` by less
+/// than `2^power` if `n * e < 2^power * (d - r)`. The left side grows with `n`, and the right side
+/// is smallest for the largest remainder. Therefore two values are enough: the largest `n` with
+/// remainder `d - 1`, and the largest `n` overall, since remainders restart at 0 after the former.
 fn holds(factor: Bits, power: u32, divisor: Bits, most: Bits, strict: bool) -> bool {
     let width = MAX_WIDTH;
     let one = Bits::bit(power);
@@ -40,7 +42,7 @@ fn holds(factor: Bits, power: u32, divisor: Bits, most: Bits, strict: bool) -> b
     full && check(most)
 }
 
-/// The least numbers for unsigned division.
+/// Returns the smallest parameters of unsigned division.
 fn unsigned(divisor: Bits, width: u32) -> Option<Magic> {
     let most = Bits::ones(width);
     (width..=2 * width).find_map(|power| {
@@ -50,11 +52,12 @@ fn unsigned(divisor: Bits, width: u32) -> Option<Magic> {
     })
 }
 
-/// The least numbers for signed division by `divisor` or, if `negative`, by `-divisor`.
+/// Returns the smallest parameters of signed division by `divisor` or, if `negative`, by
+/// `-divisor`.
 fn signed(divisor: Bits, width: u32, negative: bool) -> Option<Magic> {
     let least = Bits::bit(width - 1);
     let most = Bits::ones(width - 1);
-    // Operands of the same sign have a quotient that is rounded down, the others one that is rounded up.
+    // The quotient of operands with the same sign is rounded down, the others up.
     let (same, other) = if negative { (least, most) } else { (most, least) };
     (width..2 * width).find_map(|power| {
         let (quotient, _) = Bits::bit(power).udivrem(divisor, MAX_WIDTH);
@@ -66,22 +69,22 @@ fn signed(divisor: Bits, width: u32, negative: bool) -> Option<Magic> {
 }
 
 impl Pool {
-    /// Unsigned quotient, all ones for a divisor of zero.
+    /// Returns the unsigned quotient, all ones for a divisor of zero.
     pub fn udiv(&mut self, a: Term, b: Term) -> Term {
         self.divide(Op::Udiv, a, b)
     }
 
-    /// Unsigned remainder, the dividend for a divisor of zero.
+    /// Returns the unsigned remainder, the dividend for a divisor of zero.
     pub fn urem(&mut self, a: Term, b: Term) -> Term {
         self.divide(Op::Urem, a, b)
     }
 
-    /// Signed quotient, rounded towards zero.
+    /// Returns the signed quotient, rounded towards zero.
     pub fn sdiv(&mut self, a: Term, b: Term) -> Term {
         self.divide(Op::Sdiv, a, b)
     }
 
-    /// Signed remainder, with the sign of the dividend.
+    /// Returns the signed remainder, with the sign of the dividend.
     pub fn srem(&mut self, a: Term, b: Term) -> Term {
         self.divide(Op::Srem, a, b)
     }
@@ -99,7 +102,7 @@ impl Pool {
         }
         let is_signed = matches!(op, Op::Sdiv | Op::Srem);
         if a == b {
-            // By itself: 1 and 0, with what is defined for 0.
+            // Division by itself: 1 and 0, except for 0.
             let zero = self.int(width, 0);
             let is_zero = self.eq(a, zero);
             return match op {
@@ -110,7 +113,8 @@ impl Pool {
                 }
             };
         }
-        // Dividends and divisors that a shorter type holds: the quotient of two of `n` bits needs `n + 1` if signed.
+        // Narrows dividends and divisors that fit in fewer bits: a signed quotient of `n`-bit
+        // operands needs `n + 1` bits.
         let round = width.next_multiple_of(WORD);
         if round != width {
             let extend = |pool: &mut Self, term| match is_signed {
@@ -168,7 +172,7 @@ impl Pool {
         let low = magnitude.ctz(width);
         let quotient = if magnitude == Bits::bit(low) {
             if low == width - 1 {
-                // By the least number: 1 for itself, else 0.
+                // Division by the minimum: 1 for itself, otherwise 0.
                 let least = self.constant(width, divisor);
                 let same = self.eq(a, least);
                 return Some(self.zext(same, width));
@@ -189,7 +193,7 @@ impl Pool {
             };
             let multiplier = self.constant(width, factor);
             let mut high = self.smulhi(a, multiplier);
-            // The multiplication takes the multiplier as signed, so the product lacks the dividend once.
+            // The multiplication treats the factor as signed, so the dividend is added once.
             if !negative && factor.get(width - 1) {
                 high = self.add(high, a);
             } else if negative && !factor.get(width - 1) {
@@ -209,8 +213,8 @@ mod tests {
     use super::*;
     use crate::term::eval::Evaluator;
 
-    /// The multiplications are divisions: by every divisor of 8 bits for every dividend, which exercises the formulas, and by some of 32 and 64
-    /// bits at corner values.
+    /// Compares the multiplications with divisions: all 8-bit divisors with all dividends, which
+    /// exercises the formulas, and some 32-bit and 64-bit divisors at corner values.
     #[test]
     fn constants() {
         for width in [32, 64] {

@@ -1,18 +1,18 @@
-//! The value of terms for concrete unknowns.
+//! Evaluates terms for concrete values of the unknowns.
 
 use super::{Bits, Op, Pool, Symbol, Term, WORD};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
-/// Values of the unknowns, and of terms that were asked for.
+/// The values of unknowns and terms.
 ///
-/// Unknowns that are not set, and functions of which only the name is known, have values that follow from the seed, their name and
-/// their arguments.
+/// Unset unknowns and uninterpreted functions have pseudo-random values, determined by the seed,
+/// their name and their arguments.
 #[derive(Clone)]
 pub struct Evaluator {
     seed: u64,
-    /// Numbers that unknowns often are.
+    /// Values that unknowns often have.
     palette: Rc<[u64]>,
     known: FxHashMap<Symbol, Bits>,
     applied: FxHashMap<(Symbol, Vec<Bits>), Bits>,
@@ -20,12 +20,12 @@ pub struct Evaluator {
 }
 
 impl Evaluator {
-    /// Nothing is set.
+    /// Creates an evaluator without set values.
     pub fn new(seed: u64) -> Self {
         Self::with_palette(seed, Rc::new([]))
     }
 
-    /// Nothing is set. Unknowns are often one of these numbers.
+    /// Creates an evaluator without set values. Unknowns often have a value from the palette.
     pub fn with_palette(seed: u64, palette: Rc<[u64]>) -> Self {
         Self {
             seed,
@@ -36,7 +36,7 @@ impl Evaluator {
         }
     }
 
-    /// Sets an unknown. Other terms have no value to set.
+    /// Sets an unknown. Other terms are ignored.
     pub fn set(&mut self, pool: &Pool, term: Term, value: Bits) {
         if let Op::Var(symbol) = pool.node(term).op {
             self.known.insert(symbol, value.masked(pool.width(term)));
@@ -44,13 +44,13 @@ impl Evaluator {
         }
     }
 
-    /// Sets the value of a function for arguments.
+    /// Sets the value of a function at these arguments.
     pub fn set_application(&mut self, symbol: Symbol, args: Vec<Bits>, value: Bits) {
         self.applied.insert((symbol, args), value);
         self.values.clear();
     }
 
-    /// The value of a term.
+    /// Returns the value of a term.
     pub fn value(&mut self, pool: &Pool, term: Term) -> Bits {
         self.values.resize(pool.len(), None);
         if let Some(value) = self.values[term.index()] {
@@ -94,10 +94,10 @@ impl Evaluator {
         value.masked(info.width)
     }
 
-    /// A number that programs like to treat in its own way, or any.
+    /// Returns a special or random number.
     fn number(&self, random: u64) -> u64 {
         let choice = mixed(random ^ self.seed.rotate_left(17));
-        // In some trials all unknowns are alike.
+        // In some trials all unknowns have the same value.
         let shared = mixed(self.seed);
         let random = if self.seed % 5 == 4 {
             mixed(shared ^ choice & 1)
@@ -117,7 +117,7 @@ impl Evaluator {
         }
     }
 
-    /// The value of a term whose operands have these values.
+    /// Returns the value of a term whose operands have these values.
     fn compute(&self, pool: &Pool, term: Term, args: &[Bits]) -> Bits {
         let node = pool.node(term);
         let width = node.width;
@@ -179,7 +179,7 @@ impl Evaluator {
     }
 }
 
-/// Spreads a hash over all bits.
+/// Mixes all bits of a hash.
 pub fn mixed(mut x: u64) -> u64 {
     x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

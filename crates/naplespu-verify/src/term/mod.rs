@@ -1,16 +1,20 @@
-//! Bit-vector terms: hash-consed, simplified as they are made.
+//! Bit-vector terms: hash-consed, and simplified during construction.
 //!
 //! # Contract
 //!
-//! A [`Pool`] owns terms; a [`Term`] is an index into its pool. Two equal terms of one pool have the same index. The functions that make
-//! terms (`Pool::add`, `Pool::extract`, ...) return a normal form:
+//! A [`Pool`] owns terms; a [`Term`] is an index into its pool. Equal terms of a pool have the same
+//! index. The constructors (`Pool::add`, `Pool::extract`, ...) return a normal form:
 //!
-//! - Sums, products, comparisons and selections wider than a word are made of words of 32 bits with explicit carries.
-//! - Sums are linear combinations. Products of two words are one of two kinds, the low word ([`Op::Mul`]) and both words ([`Op::MulWide`]).
-//! - Shifts by constants, extensions and masks of a few runs of bits are concatenations ([`Op::Concat`]).
-//! - `or` is written with `and` and `not`.
+//! - Sums, products, comparisons and selections wider than a word are built from 32-bit words with
+//!   explicit carries.
+//! - Sums are linear combinations. Products of two words have two kinds: the low word ([`Op::Mul`])
+//!   and both words ([`Op::MulWide`]).
+//! - Shifts by constants, extensions, and masks with few runs of bits are concatenations
+//!   ([`Op::Concat`]).
+//! - `or` is expressed by `and` and `not`.
 //!
-//! The evaluator ([`eval`]) and the text for a solver ([`smtlib`]) know the few operations of [`Op`].
+//! The evaluator ([`eval`]) and the SMT-LIB printer ([`smtlib`]) handle the few operations of
+//! [`Op`].
 
 mod arith;
 mod bits;
@@ -27,7 +31,7 @@ pub use bits::{Bits, MAX_WIDTH};
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
-/// Bits of a machine word.
+/// The width of a machine word.
 pub const WORD: u32 = 32;
 
 /// A term of a [`Pool`].
@@ -35,18 +39,18 @@ pub const WORD: u32 = 32;
 pub struct Term(u32);
 
 impl Term {
-    /// The position in the pool. Operands have lower positions than the terms that use them.
+    /// Returns the position in the pool. Operands have lower positions than their users.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// An unknown of a [`Pool`], or an uninterpreted function.
+/// An unknown or uninterpreted function of a [`Pool`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Symbol(u32);
 
 impl Symbol {
-    /// The position among the symbols of the pool.
+    /// Returns the position among the symbols of the pool.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -67,11 +71,11 @@ pub enum Op {
     And,
     /// Bitwise exclusive or of two terms.
     Xor,
-    /// The sum of the operands, each times its coefficient, and of a constant. At most a word wide.
+    /// The sum of a constant and of the operands, each times its coefficient. At most a word wide.
     Sum(SmallVec<[u32; 4]>, u32),
     /// The low bits of a product. At most a word wide.
     Mul,
-    /// The product of two words, both words of it.
+    /// The two-word product of two words.
     MulWide,
     /// Unsigned quotient, all ones for a divisor of zero.
     Udiv,
@@ -81,11 +85,11 @@ pub enum Op {
     Sdiv,
     /// Signed remainder, with the sign of the dividend.
     Srem,
-    /// Shift to the left; from the width on, zero.
+    /// Shift left; zero for amounts from the width on.
     Shl,
-    /// Shift to the right, zeros coming in.
+    /// Logical shift right.
     Lshr,
-    /// Shift to the right, the sign coming in.
+    /// Arithmetic shift right.
     Ashr,
     /// Equality, one bit.
     Eq,
@@ -93,17 +97,17 @@ pub enum Op {
     Ult,
     /// Signed less-than, one bit.
     Slt,
-    /// The second operand if the first one is 1, else the third one.
+    /// The second operand if the first one is 1, otherwise the third.
     Ite,
-    /// Bits of the operand from this position on.
+    /// Bits of the operand, starting at this position.
     Extract(u32),
-    /// All operands side by side, the highest one first.
+    /// The concatenation of all operands, the highest one first.
     Concat,
     /// Sign extension.
     Sext,
-    /// Leading zeros of a word.
+    /// The number of leading zeros of a word.
     Clz,
-    /// Trailing zeros of a word.
+    /// The number of trailing zeros of a word.
     Ctz,
 }
 
@@ -112,20 +116,20 @@ pub enum Op {
 pub struct Node {
     /// The operation.
     pub op: Op,
-    /// Bits of the value.
+    /// The width of the value in bits.
     pub width: u32,
     /// The operands.
     pub args: SmallVec<[Term; 3]>,
 }
 
-/// What is known of a symbol.
+/// The properties of a symbol.
 #[derive(Clone, Debug)]
 pub struct SymbolInfo {
     /// Its name, unique in the pool.
     pub name: String,
-    /// Bits of its value.
+    /// The width of its value in bits.
     pub width: u32,
-    /// The widths of its arguments; none for an unknown.
+    /// The widths of its arguments; empty for an unknown.
     pub arguments: Vec<u32>,
 }
 
@@ -140,42 +144,42 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// An empty pool.
+    /// Creates an empty pool.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How many terms there are.
+    /// Returns the number of terms.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether there is no term.
+    /// Returns whether the pool is empty.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// The term at a position.
+    /// Returns the term at a position.
     pub fn at(&self, index: usize) -> Term {
         Term(index as u32)
     }
 
-    /// The node of a term.
+    /// Returns the node of a term.
     pub fn node(&self, term: Term) -> &Node {
         &self.nodes[term.index()]
     }
 
-    /// Bits of a term's value.
+    /// Returns the width of a term in bits.
     pub fn width(&self, term: Term) -> u32 {
         self.node(term).width
     }
 
-    /// The operands of a term.
+    /// Returns the operands of a term.
     pub fn args(&self, term: Term) -> &[Term] {
         &self.node(term).args
     }
 
-    /// The value, if the term is a constant.
+    /// Returns the value, if the term is a constant.
     pub fn as_const(&self, term: Term) -> Option<Bits> {
         match self.node(term).op {
             Op::Const(bits) => Some(bits),
@@ -183,27 +187,27 @@ impl Pool {
         }
     }
 
-    /// The low 64 bits of the value, if the term is a constant.
+    /// Returns the low 64 bits of the value, if the term is a constant.
     pub fn as_u64(&self, term: Term) -> Option<u64> {
         self.as_const(term).map(Bits::low)
     }
 
-    /// Whether the term is the constant 1 of one bit.
+    /// Returns whether the term is a constant other than 0, such as the bit 1.
     pub fn is_true(&self, term: Term) -> bool {
         self.as_const(term).is_some_and(|bits| !bits.is_zero())
     }
 
-    /// Whether the term is the constant 0.
+    /// Returns whether the term is the constant 0.
     pub fn is_false(&self, term: Term) -> bool {
         self.as_const(term).is_some_and(Bits::is_zero)
     }
 
-    /// What is known of a symbol.
+    /// Returns the properties of a symbol.
     pub fn symbol(&self, symbol: Symbol) -> &SymbolInfo {
         &self.symbols[symbol.index()]
     }
 
-    /// All symbols, in the order of their positions.
+    /// Returns all symbols, in the order of their positions.
     pub fn symbols(&self) -> &[SymbolInfo] {
         &self.symbols
     }
@@ -227,17 +231,17 @@ impl Pool {
         self.raw(op, width, smallvec![a, b])
     }
 
-    /// A constant.
+    /// Returns a constant.
     pub fn constant(&mut self, width: u32, value: Bits) -> Term {
         self.raw(Op::Const(value.masked(width)), width, smallvec![])
     }
 
-    /// A constant of at most 64 significant bits.
+    /// Returns a constant with at most 64 significant bits.
     pub fn int(&mut self, width: u32, value: u64) -> Term {
         self.constant(width, Bits::from(value))
     }
 
-    /// One bit.
+    /// Returns a one-bit constant.
     pub fn bool(&mut self, value: bool) -> Term {
         self.int(1, u64::from(value))
     }
@@ -248,7 +252,7 @@ impl Pool {
             if known.width == width && known.arguments == arguments {
                 return symbol;
             }
-            // Another signature is another function.
+            // The same name with another signature is another function.
             return self.symbol_named(&format!("{name}'"), width, arguments);
         }
         let symbol = Symbol(self.symbols.len() as u32);
@@ -261,27 +265,27 @@ impl Pool {
         symbol
     }
 
-    /// The unknown of this name.
+    /// Returns the unknown with this name.
     pub fn var(&mut self, name: &str, width: u32) -> Term {
         let symbol = self.symbol_named(name, width, &[]);
         self.raw(Op::Var(symbol), width, smallvec![])
     }
 
-    /// An unknown that no other term has.
+    /// Returns a new unknown.
     pub fn fresh(&mut self, name: &str, width: u32) -> Term {
         self.fresh += 1;
         let name = format!("{name}#{}", self.fresh);
         self.var(&name, width)
     }
 
-    /// A function of which only the name is known.
+    /// Returns an application of an uninterpreted function.
     pub fn app(&mut self, name: &str, width: u32, args: &[Term]) -> Term {
         let widths: Vec<u32> = args.iter().map(|&arg| self.width(arg)).collect();
         let symbol = self.symbol_named(name, width, &widths);
         self.raw(Op::App(symbol), width, args.iter().copied().collect())
     }
 
-    /// Makes the term again with other operands.
+    /// Rebuilds the term with other operands.
     pub fn rebuild(&mut self, term: Term, args: &[Term]) -> Term {
         let node = self.node(term);
         if node.args.as_slice() == args {
@@ -327,7 +331,7 @@ impl Pool {
         }
     }
 
-    /// All terms that the roots are made of, operands first.
+    /// Returns all terms below the roots, operands first.
     pub fn cone(&self, roots: &[Term]) -> Vec<Term> {
         let mut seen = vec![false; self.nodes.len()];
         let mut stack = roots.to_vec();

@@ -4,7 +4,7 @@ use super::{Bits, Op, Pool, Term};
 use smallvec::{SmallVec, smallvec};
 
 impl Pool {
-    /// The bits of a term from `low` to `high`, both included.
+    /// Returns the bits of a term from `low` to `high`, both included.
     pub fn extract(&mut self, high: u32, low: u32, a: Term) -> Term {
         let (outer, width) = (self.width(a), high + 1 - low);
         if width == outer {
@@ -54,7 +54,7 @@ impl Pool {
                 let y = self.extract(high, low, node.args[2]);
                 self.ite(arg, x, y)
             }
-            // Low bits of arithmetic need low bits only.
+            // Low bits of arithmetic depend only on low bits.
             Op::Sum(coefficients, constant) if high + 1 < outer => {
                 let parts: SmallVec<[Term; 4]> = node.args.iter().map(|&x| self.extract(high, 0, x)).collect();
                 let narrow = self.sum(high + 1, &parts, &coefficients, constant);
@@ -71,13 +71,13 @@ impl Pool {
                 self.extract(high, low, product)
             }
             Op::Shl if high + 1 < outer => self.extract_shl(high, low, a, node.args[0], node.args[1]),
-            // The sign stays.
+            // The sign bit does not change.
             Op::Ashr if low + 1 == outer => self.extract(high, low, arg),
             _ => self.raw1(Op::Extract(low), width, a),
         }
     }
 
-    /// Low bits of a shift to the left need the same low bits of what is shifted.
+    /// Extracts low bits of a left shift, which depend only on the same low bits of the operand.
     fn extract_shl(&mut self, high: u32, low: u32, whole: Term, value: Term, amount: Term) -> Term {
         let outer = self.width(whole);
         let kept = self.extract(high, 0, value);
@@ -89,7 +89,7 @@ impl Pool {
         self.extract(high, low, shifted)
     }
 
-    /// Terms side by side, the highest one first.
+    /// Concatenates terms, the highest one first.
     pub fn concat(&mut self, pieces: &[Term]) -> Term {
         let mut flat: SmallVec<[Term; 8]> = smallvec![];
         for &piece in pieces {
@@ -109,7 +109,7 @@ impl Pool {
                 None => out.push(piece),
             }
         }
-        // A sign that stands above its value is an extension.
+        // A value with copies of its sign above is a sign extension.
         if let [first, second, ..] = out[..]
             && let Some(term) = self.sign_above(first, second)
         {
@@ -125,7 +125,7 @@ impl Pool {
         }
     }
 
-    /// Two neighbours as one term, if they are constants or parts of one term.
+    /// Joins two adjacent terms, if they are constants or parts of one term.
     fn joined(&mut self, high: Term, low: Term) -> Option<Term> {
         let (h, l) = (self.node(high), self.node(low));
         let width = h.width + l.width;
@@ -142,7 +142,7 @@ impl Pool {
         }
     }
 
-    /// An extension of `value`, if `sign` is made of copies of its highest bit.
+    /// Returns the sign extension of `value`, if `sign` consists of copies of its highest bit.
     fn sign_above(&mut self, sign: Term, value: Term) -> Option<Term> {
         let count = self.width(sign);
         let bit = match self.node(sign).op {
@@ -154,7 +154,7 @@ impl Pool {
             return None;
         }
         let width = self.width(value);
-        // A term of one bit that is extended by itself, or the top bit of a wider one.
+        // The sign of a one-bit term is the term itself.
         let top = match width {
             1 => value,
             _ => self.extract(width - 1, width - 1, value),
@@ -162,7 +162,7 @@ impl Pool {
         (top == bit).then(|| self.sext(value, width + count))
     }
 
-    /// Zero extension to a width that is not less.
+    /// Zero-extends to a width that is not smaller.
     pub fn zext(&mut self, a: Term, width: u32) -> Term {
         let inner = self.width(a);
         if inner == width {
@@ -172,7 +172,7 @@ impl Pool {
         self.concat(&[zero, a])
     }
 
-    /// Sign extension to a width that is not less.
+    /// Sign-extends to a width that is not smaller.
     pub fn sext(&mut self, a: Term, width: u32) -> Term {
         let inner = self.width(a);
         if inner == width {
@@ -192,7 +192,7 @@ impl Pool {
         }
     }
 
-    /// Shift to the left by a constant.
+    /// Shifts left by a constant.
     pub fn shl_const(&mut self, a: Term, by: u32) -> Term {
         let width = self.width(a);
         if by == 0 {
@@ -206,7 +206,7 @@ impl Pool {
         self.concat(&[kept, zero])
     }
 
-    /// Shift to the right by a constant, zeros coming in.
+    /// Shifts right logically by a constant.
     pub fn lshr_const(&mut self, a: Term, by: u32) -> Term {
         let width = self.width(a);
         if by >= width {
@@ -216,14 +216,14 @@ impl Pool {
         self.zext(kept, width)
     }
 
-    /// Shift to the right by a constant, the sign coming in.
+    /// Shifts right arithmetically by a constant.
     pub fn ashr_const(&mut self, a: Term, by: u32) -> Term {
         let width = self.width(a);
         let kept = self.extract(width - 1, by.min(width - 1), a);
         self.sext(kept, width)
     }
 
-    /// How many bits at the top are known to be zero.
+    /// Returns the number of top bits that are known to be zero.
     pub fn zeros_above(&self, a: Term) -> u32 {
         let node = self.node(a);
         match &node.op {
@@ -241,7 +241,8 @@ impl Pool {
         }
     }
 
-    /// The runs of equal bits of a constant, from the top: the bit and how often it comes.
+    /// Returns the runs of equal bits of a constant, from the top: the bit and the length of the
+    /// run.
     pub(super) fn runs(bits: Bits, width: u32) -> SmallVec<[(bool, u32); 8]> {
         let mut runs: SmallVec<[(bool, u32); 8]> = smallvec![];
         for at in (0..width).rev() {
@@ -254,7 +255,8 @@ impl Pool {
         runs
     }
 
-    /// The widths of the pieces into which both terms fall, from the top.
+    /// Returns the widths of the pieces that align with the concatenations of both terms, from the
+    /// top.
     pub(super) fn common_pieces(&self, a: Term, b: Term) -> SmallVec<[u32; 8]> {
         let width = self.width(a);
         let mut ends: SmallVec<[u32; 8]> = smallvec![width];
@@ -279,7 +281,7 @@ impl Pool {
             .collect()
     }
 
-    /// Applies a function of two terms to every piece into which both fall, and puts the results side by side.
+    /// Applies a function of two terms to each pair of pieces, and concatenates the results.
     pub(super) fn by_pieces(
         &mut self,
         a: Term,

@@ -1,19 +1,21 @@
-//! Terms as SMT-LIB text.
+//! Prints terms as SMT-LIB text.
 
 use super::{Op, Pool, Term, WORD};
 use rustc_hash::FxHashSet;
 use std::fmt::Write as _;
 
-/// How much of the meaning the solver sees.
+/// The detail of a query.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Detail {
-    /// Products and quotients of unknowns, and functions, are unknowns: what is shown without their meaning holds with it.
+    /// Products, quotients and functions of unknowns are unknowns; proofs without their semantics
+    /// are sound.
     Abstract,
-    /// Everything.
+    /// All operations have their semantics.
     Full,
 }
 
-/// A query: declarations and definitions, then one assertion for each term, that it is 1. `cut` are terms that count as unknowns.
+/// Returns a query: declarations and definitions, then an assertion for each term that it is 1.
+/// Terms in `cut` count as unknowns.
 pub fn query(pool: &Pool, assertions: &[Term], detail: Detail, cut: &FxHashSet<Term>) -> String {
     let mut text = String::new();
     let order = visible(pool, assertions, cut);
@@ -24,7 +26,7 @@ pub fn query(pool: &Pool, assertions: &[Term], detail: Detail, cut: &FxHashSet<T
             Op::App(symbol) if detail == Detail::Full && !cut.contains(&term) && functions.insert(symbol) => {
                 let info = pool.symbol(symbol);
                 let args: Vec<String> = info.arguments.iter().map(|w| format!("(_ BitVec {w})")).collect();
-                // Writing to a string does not fail.
+                // Writing to a string cannot fail.
                 let _ = writeln!(
                     text,
                     "(declare-fun f{} ({}) (_ BitVec {}))",
@@ -63,7 +65,7 @@ pub fn query(pool: &Pool, assertions: &[Term], detail: Detail, cut: &FxHashSet<T
     text
 }
 
-/// Whether the term is an unknown to the solver.
+/// Returns whether the term is an unknown for the solver.
 fn is_abstract(pool: &Pool, term: Term, detail: Detail) -> bool {
     match pool.node(term).op {
         Op::Var(_) => true,
@@ -73,7 +75,7 @@ fn is_abstract(pool: &Pool, term: Term, detail: Detail) -> bool {
     }
 }
 
-/// The terms of a query, operands first, without those that stand only below cuts.
+/// Returns the terms of a query, operands first, except terms only below cuts.
 fn visible(pool: &Pool, roots: &[Term], cut: &FxHashSet<Term>) -> Vec<Term> {
     let mut seen = FxHashSet::default();
     let mut stack = roots.to_vec();
@@ -87,7 +89,7 @@ fn visible(pool: &Pool, roots: &[Term], cut: &FxHashSet<Term>) -> Vec<Term> {
     order
 }
 
-/// The unknowns of a query, as the solver names them.
+/// Returns the unknowns of a query, which the solver assigns.
 pub fn unknowns(pool: &Pool, assertions: &[Term]) -> Vec<Term> {
     let order = visible(pool, assertions, &FxHashSet::default());
     order
@@ -96,7 +98,7 @@ pub fn unknowns(pool: &Pool, assertions: &[Term]) -> Vec<Term> {
         .collect()
 }
 
-/// The definition of a function that counts zeros from the end that `position` starts at.
+/// Returns the definition of a function that counts zeros from the end where `position` starts.
 fn count_zeros(name: &str, position: impl Fn(u32) -> u32) -> String {
     let mut body = format!("(_ bv{WORD} {WORD})");
     for at in (0..WORD).rev() {
@@ -106,7 +108,7 @@ fn count_zeros(name: &str, position: impl Fn(u32) -> u32) -> String {
     format!("(define-fun {name} ((x (_ BitVec {WORD}))) (_ BitVec {WORD}) {body})\n")
 }
 
-/// The definition of a term by its operands.
+/// Returns the definition of a term by its operands.
 fn expression(pool: &Pool, term: Term) -> String {
     let node = pool.node(term);
     let width = node.width;

@@ -1,10 +1,10 @@
-//! Arithmetic on more than a word, made of operations on words.
+//! Arithmetic on more than a word, built from operations on words.
 
 use super::{Op, Pool, Term, WORD};
 use smallvec::SmallVec;
 
 impl Pool {
-    /// The words of a term, low one first; the last one may be shorter.
+    /// Returns the words of a term, low word first; the last one may be shorter.
     pub fn words(&mut self, a: Term) -> Vec<Term> {
         let width = self.width(a);
         (0..width.div_ceil(WORD))
@@ -12,13 +12,13 @@ impl Pool {
             .collect()
     }
 
-    /// Words, low one first, as one term.
+    /// Concatenates words, low word first.
     pub fn of_words(&mut self, words: &[Term]) -> Term {
         let pieces: SmallVec<[Term; 8]> = words.iter().rev().copied().collect();
         self.concat(&pieces)
     }
 
-    /// The widths of the words of a value, from the top.
+    /// Returns the widths of the words of a value, from the top.
     pub(super) fn word_pieces(width: u32) -> SmallVec<[u32; 8]> {
         let mut pieces: SmallVec<[u32; 8]> = SmallVec::new();
         if !width.is_multiple_of(WORD) {
@@ -28,18 +28,18 @@ impl Pool {
         pieces
     }
 
-    /// A bit as a number.
+    /// Zero-extends a bit.
     fn number(&mut self, bit: Term, width: u32) -> Term {
         self.zext(bit, width)
     }
 
-    /// A bit as a number, and a term plus it.
+    /// Returns a term plus a bit.
     fn add_bit(&mut self, a: Term, bit: Term) -> Term {
         let number = self.number(bit, self.width(a));
         self.add(a, number)
     }
 
-    /// Sum of words, with the carry.
+    /// Returns the sum of words and its carry.
     fn add_carry(&mut self, a: Term, b: Term, carry: Option<Term>) -> (Term, Term) {
         let first = self.add(a, b);
         let out = self.ult(first, a);
@@ -53,7 +53,7 @@ impl Pool {
         }
     }
 
-    /// Sum of more than a word.
+    /// Returns the sum of more than a word.
     pub(super) fn add_words(&mut self, a: Term, b: Term) -> Term {
         let (x, y) = (self.words(a), self.words(b));
         let mut carry = None;
@@ -66,7 +66,7 @@ impl Pool {
         self.of_words(&out)
     }
 
-    /// Difference of more than a word.
+    /// Returns the difference of more than a word.
     pub(super) fn sub_words(&mut self, a: Term, b: Term) -> Term {
         let (x, y) = (self.words(a), self.words(b));
         let mut borrow: Option<Term> = None;
@@ -91,7 +91,7 @@ impl Pool {
         self.of_words(&out)
     }
 
-    /// The low bits of a product of more than a word, by partial products.
+    /// Returns the low bits of a product of more than a word, by partial products.
     pub(super) fn mul_words(&mut self, a: Term, b: Term) -> Term {
         let width = self.width(a);
         let round = width.next_multiple_of(WORD);
@@ -129,7 +129,7 @@ impl Pool {
         sum
     }
 
-    /// A product of two words each, in two words.
+    /// Returns the low two words of a product of two words each.
     fn mul_two_words(&mut self, x: &[Term], y: &[Term]) -> Term {
         let low = self.mul_wide(x[0], y[0]);
         let first = self.mul(x[0], y[1]);
@@ -140,7 +140,7 @@ impl Pool {
         self.concat(&[top, bottom])
     }
 
-    /// The upper half of an unsigned product.
+    /// Returns the upper half of an unsigned product.
     pub fn umulhi(&mut self, a: Term, b: Term) -> Term {
         let width = self.width(a);
         let wide = match width == WORD {
@@ -153,7 +153,7 @@ impl Pool {
         self.extract(2 * width - 1, width, wide)
     }
 
-    /// The upper half of a signed product.
+    /// Returns the upper half of a signed product.
     pub fn smulhi(&mut self, a: Term, b: Term) -> Term {
         let width = self.width(a);
         if width < WORD {
@@ -161,7 +161,7 @@ impl Pool {
             let wide = self.mul(x, y);
             return self.extract(2 * width - 1, width, wide);
         }
-        // The unsigned half, less each factor where the other one is negative.
+        // The unsigned half, minus each factor where the other one is negative.
         let mut high = self.umulhi(a, b);
         let zero = self.int(width, 0);
         for (sign, other) in [(a, b), (b, a)] {
@@ -172,7 +172,7 @@ impl Pool {
         high
     }
 
-    /// Leading zeros of a word.
+    /// Counts leading zeros of a word.
     pub fn clz32(&mut self, a: Term) -> Term {
         match self.as_const(a) {
             Some(bits) => self.int(WORD, u64::from(bits.clz(WORD))),
@@ -180,7 +180,7 @@ impl Pool {
         }
     }
 
-    /// Trailing zeros of a word.
+    /// Counts trailing zeros of a word.
     pub fn ctz32(&mut self, a: Term) -> Term {
         match self.as_const(a) {
             Some(bits) => self.int(WORD, u64::from(bits.ctz(WORD))),
@@ -188,7 +188,7 @@ impl Pool {
         }
     }
 
-    /// Leading zeros of a value of any width.
+    /// Counts leading zeros of a value of any width.
     pub fn clz(&mut self, a: Term) -> Term {
         let width = self.width(a);
         if width <= WORD {
@@ -211,7 +211,7 @@ impl Pool {
         self.zext(count, width)
     }
 
-    /// Trailing zeros of a value of any width.
+    /// Counts trailing zeros of a value of any width.
     pub fn ctz(&mut self, a: Term) -> Term {
         let width = self.width(a);
         if width <= WORD {
@@ -240,7 +240,8 @@ impl Pool {
         self.zext(count, width)
     }
 
-    /// Shifts of any width by an amount of the same width, as SMT-LIB defines them; below a word they are shifts of words.
+    /// Returns a shift of any width by an amount of the same width, with the semantics of SMT-LIB.
+    /// Shifts below a word are shifts of words.
     fn shift(&mut self, op: Op, a: Term, amount: Term) -> Term {
         let width = self.width(a);
         if let Some(bits) = self.as_const(amount) {
@@ -269,7 +270,8 @@ impl Pool {
         self.raw2(op, width, a, amount)
     }
 
-    /// A shift of two words by less than 64, by shifts of words, of which those by too much give nothing.
+    /// Returns a shift of two words by less than 64, by shifts of words. Word shifts by 32 or more
+    /// are zero.
     fn shift_two_words(&mut self, op: &Op, a: Term, amount: Term) -> Term {
         let (low, high) = (self.extract(WORD - 1, 0, a), self.extract(2 * WORD - 1, WORD, a));
         let by = self.extract(WORD - 1, 0, amount);
@@ -282,7 +284,7 @@ impl Pool {
                 let (top, bottom) = (self.or(near, far), self.shl(low, by));
                 self.concat(&[top, bottom])
             }
-            // An extended word, shifted by less than a word.
+            // A sign-extended word, shifted by less than a word.
             Op::Lshr if self.zeros_above(amount) > WORD + WORD - 6 && self.is_sign_of(high, low) => {
                 let (top, bottom) = (self.lshr(high, by), self.ashr(low, by));
                 self.concat(&[top, bottom])
@@ -304,19 +306,19 @@ impl Pool {
         }
     }
 
-    /// Whether a word is copies of the sign of another one.
+    /// Returns whether a word consists of copies of another word's sign.
     fn is_sign_of(&mut self, high: Term, low: Term) -> bool {
         let sign = self.extract(WORD - 1, WORD - 1, low);
         self.sext(sign, WORD) == high
     }
 
-    /// Rotation to the left by an amount modulo the width, which is a power of two.
+    /// Rotates left by an amount modulo the width, which is a power of two.
     pub fn rotl(&mut self, a: Term, amount: Term) -> Term {
         let width = self.width(a);
         let bits = width.trailing_zeros();
         let low = self.extract(bits - 1, 0, amount);
         if width == 2 * WORD && self.as_const(amount).is_none() {
-            // The words change places, and then each takes bits of the other.
+            // Swaps the words if needed, then moves bits between them.
             let (x, y) = (self.extract(WORD - 1, 0, a), self.extract(2 * WORD - 1, WORD, a));
             let swaps = self.extract(bits - 1, bits - 1, amount);
             let (x, y) = (self.ite(swaps, y, x), self.ite(swaps, x, y));
@@ -338,17 +340,17 @@ impl Pool {
         self.or(high, low)
     }
 
-    /// Shift to the left.
+    /// Shifts left.
     pub fn shl(&mut self, a: Term, amount: Term) -> Term {
         self.shift(Op::Shl, a, amount)
     }
 
-    /// Shift to the right, zeros coming in.
+    /// Shifts right logically.
     pub fn lshr(&mut self, a: Term, amount: Term) -> Term {
         self.shift(Op::Lshr, a, amount)
     }
 
-    /// Shift to the right, the sign coming in.
+    /// Shifts right arithmetically.
     pub fn ashr(&mut self, a: Term, amount: Term) -> Term {
         self.shift(Op::Ashr, a, amount)
     }

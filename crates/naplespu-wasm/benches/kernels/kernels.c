@@ -1,4 +1,5 @@
-/* Kernels of filetests/corpus in C, written from what their CLIF does: the same function of the same number. Those on vectors are in vectors.c.
+/* Kernels of filetests/corpus in C. Each computes the same function of the same number as its
+   CLIF. The vector kernels are in vectors.c.
 
    clang --target=wasm32 -O2 -fno-builtin -fno-unroll-loops -nostdlib -Wl,--no-entry,--strip-debug -o kernels.wasm kernels.c */
 
@@ -8,7 +9,7 @@ typedef unsigned char byte;
 typedef unsigned int word;
 typedef unsigned long long wide;
 
-/* The generator that all kernels make their data with. */
+/* The random number generator for the data of all kernels. */
 static word next(word state) {
     return state * 1664525u + 1013904223u;
 }
@@ -259,7 +260,7 @@ EXPORT(conv2d_i32) word conv2d_i32(word state) {
     return hash;
 }
 
-/* One bit of the remainder, and the polynomial of CRC-32, mirrored. */
+/* Processes one bit of the remainder with the reflected polynomial of CRC-32. */
 static word crc_bit(word rest) {
     return rest >> 1 ^ (rest & 1 ? 0xedb88320u : 0);
 }
@@ -297,7 +298,7 @@ EXPORT(crc32_table) word crc32_table(word state) {
     return ~rest;
 }
 
-/* A cosine transform of eight numbers, this far apart; factors have thirteen bits behind the point. */
+/* Cosine transform of eight numbers at this distance; factors have 13 fraction bits. */
 static void transform(int *list, int step) {
     int a = list[0], b = list[step], c = list[2 * step], d = list[3 * step];
     int e = list[4 * step], f = list[5 * step], g = list[6 * step], h = list[7 * step];

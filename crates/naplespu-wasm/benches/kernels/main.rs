@@ -1,13 +1,15 @@
-//! What code costs that comes through WebAssembly, beside the same kernels in CLIF, and what translating costs beside `wasmtime`.
+//! Compares the cost of code from WebAssembly with the same kernels in CLIF, and the cost of
+//! translation with `wasmtime`.
 //!
 //! `cargo bench -p naplespu-wasm --bench kernels` prints
 //!
-//! - for each kernel of `kernels.c` and `vectors.c` the cycles and instructions of one thread on the timing model: of its CLIF in `filetests/corpus/`, through
-//!   WebAssembly with checks of bounds and without; each result is compared with that of the run line;
-//! - the size of the code of real modules beside that of the module, and how many times as fast `wasmtime` makes code of it, for the host, on one
-//!   thread, in the same run.
+//! - for each kernel of `kernels.c` and `vectors.c` the cycles and instructions of one thread on
+//!   the timing model: for its CLIF in `filetests/corpus/`, and for WebAssembly with and without
+//!   bounds checks. Each result is compared with that of the run line.
+//! - for real modules, the size of the code and of the module, and the ratio of the translation
+//!   times here and in `wasmtime`. Both run on one thread; `wasmtime` compiles for the host.
 //!
-//! All floats are those of IEEE 754, and `opt_level` is `speed` on both sides.
+//! All floats are IEEE 754 floats, and `opt_level` is `speed` on both sides.
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::isa::CallConv;
@@ -26,10 +28,10 @@ type Error = Box<dyn std::error::Error>;
 
 const KERNELS: &[u8] = include_bytes!("kernels.wasm");
 
-/// Those on vectors.
+/// The vector kernels.
 const VECTORS: &[u8] = include_bytes!("vectors.wasm");
 
-/// Kernels, and the argument and result of one of their run lines.
+/// The kernels, with the argument and result of one of their run lines.
 const CALLS: [(&str, i32, i32); 31] = [
     ("base64", 7, 483_666_892),
     ("bitcount", 7, 1_414_156_992),
@@ -64,10 +66,10 @@ const CALLS: [(&str, i32, i32); 31] = [
     ("xtea", 7, 175_748_723),
 ];
 
-/// Modules whose translation is timed, by their names in the folder of the command line's tests.
+/// The modules whose translation is timed, by name in the directory of the command line's tests.
 const MODULES: [&str; 3] = ["ordinary_c", "ordinary_cpp", "ordinary_rust"];
 
-/// Times that each is translated; the least counts.
+/// The number of translations of each; the minimum counts.
 const ROUNDS: usize = 9;
 
 fn repository() -> PathBuf {
@@ -83,7 +85,7 @@ fn isa() -> Result<Arc<Isa>, Error> {
     Ok(builder.finish(Flags::new(flags))?)
 }
 
-/// A result has to be that of the run line.
+/// Fails unless a result matches the run line.
 fn expect(name: &str, found: i32, expected: i32) -> Result<(), Error> {
     match found == expected {
         true => Ok(()),
@@ -91,7 +93,7 @@ fn expect(name: &str, found: i32, expected: i32) -> Result<(), Error> {
     }
 }
 
-/// A kernel in CLIF.
+/// Runs a kernel in CLIF.
 fn in_clif(name: &str, argument: i32, expected: i32) -> Result<Report, Error> {
     let path = repository().join(format!("filetests/corpus/{name}.clif"));
     let mut program = Program::new(isa()?);
@@ -110,7 +112,7 @@ fn in_clif(name: &str, argument: i32, expected: i32) -> Result<Report, Error> {
     program.timing_report().ok_or_else(|| "there was no timed run".into())
 }
 
-/// A kernel through WebAssembly.
+/// Runs a kernel through WebAssembly.
 fn in_wasm(name: &str, argument: i32, expected: i32, bounds_checks: bool) -> Result<Report, Error> {
     let config = Config {
         bounds_checks,
@@ -161,7 +163,7 @@ fn kernels() -> Result<(), Error> {
     Ok(())
 }
 
-/// The least time of some rounds.
+/// Returns the minimum time of several runs.
 fn least(mut round: impl FnMut() -> Result<(), Error>) -> Result<Duration, Error> {
     let mut least = Duration::MAX;
     for _ in 0..ROUNDS {
@@ -172,7 +174,7 @@ fn least(mut round: impl FnMut() -> Result<(), Error>) -> Result<Duration, Error
     Ok(least)
 }
 
-/// The bytes of code of a module here, and the time that it takes.
+/// Returns the size of the code of a module here, in bytes, and the translation time.
 fn translated(bytes: &[u8]) -> Result<(u64, Duration), Error> {
     let mut size = 0;
     let isa = isa()?;
@@ -203,7 +205,7 @@ fn translated(bytes: &[u8]) -> Result<(u64, Duration), Error> {
     Ok((size, time))
 }
 
-/// The time of the peer for the same module.
+/// Returns the translation time of `wasmtime` for the same module.
 fn of_peer(bytes: &[u8]) -> Result<Duration, Error> {
     let engine = wasmtime::Engine::default();
     least(|| {
@@ -215,12 +217,12 @@ fn of_peer(bytes: &[u8]) -> Result<Duration, Error> {
 fn modules() -> Result<(), Error> {
     println!("| module | bytes | bytes of code | times the speed of this translation that wasmtime has |");
     println!("|---|---|---|---|");
-    // The peer has no threads for this either.
+    // `wasmtime` uses one thread as well.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
     for name in MODULES {
         let path = repository().join(format!("crates/naplespu-tools/tests/cli/inputs/wasm/{name}.wasm"));
         let bytes = std::fs::read(path)?;
-        // Errors of the pool's thread come as text: not all of them can be sent.
+        // Errors leave the pool's thread as text, since not all of them are `Send`.
         let (size, here) = pool.install(|| translated(&bytes).map_err(|error| error.to_string()))?;
         let there = of_peer(&bytes)?;
         println!(

@@ -1,4 +1,5 @@
-/* Kernels of filetests/corpus that work on sixteen lanes, in C: the same function of the same number. LLVM makes four vectors of 128 bits of each.
+/* Kernels of filetests/corpus on sixteen lanes, in C. Each computes the same function of the same
+   number as its CLIF. LLVM splits each vector into four 128-bit vectors.
 
    clang --target=wasm32 -msimd128 -O2 -fno-builtin -fno-unroll-loops -nostdlib -Wl,--no-entry,--strip-debug -o vectors.wasm vectors.c */
 
@@ -9,7 +10,7 @@ typedef unsigned int word;
 typedef int ints __attribute__((vector_size(4 * LANES)));
 typedef float floats __attribute__((vector_size(4 * LANES)));
 
-/* The generator that all kernels make their data with. */
+/* The random number generator for the data of all kernels. */
 static word next(word state) {
     return state * 1664525u + 1013904223u;
 }

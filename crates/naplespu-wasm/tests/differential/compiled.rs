@@ -1,25 +1,26 @@
-//! Random loops as C has them, in the shape that clang gives them at `-O1` and `-O2`: loops that test at their end behind a
-//! test that guards them, pointers that are incremented, counters that count down, constants in the offsets of accesses.
+//! Random loops as in C, in the form that clang emits at `-O1` and `-O2`: rotated loops with a
+//! guard, incremented pointers, counters that count down, and constants in the offsets of accesses.
 //!
-//! A [`Program`] is a few functions. [`Program::module`] is its WebAssembly, made here; [`Program::c`] is its text in C, for
-//! a real clang. Each function is called with numbers around the bounds of the memory: of bases and trip counts.
+//! A [`Program`] is a few functions. [`Program::module`] returns its WebAssembly, generated here;
+//! [`Program::c`] returns its C text for a real clang. The arguments of the calls are bases and
+//! trip counts near the bounds of the memory.
 
 use crate::smith::{FUEL_LEFT, Random};
 use std::fmt::Write;
 
-/// Bytes of a page.
+/// The size of a page in bytes.
 const PAGE: i64 = 1 << 16;
 
-/// Parameters of a function: two pointers, two counts.
+/// The number of parameters of a function: two pointers and two counts.
 pub const PARAMS: usize = 4;
 
-/// Variables of a function.
+/// The number of variables of a function.
 pub const VARS: usize = 3;
 
-/// Calls of each function.
+/// The number of calls of each function.
 const CALLS: usize = 8;
 
-/// Functions.
+/// The number of functions.
 const FUNCTIONS: usize = 2;
 
 /// The type of an element in memory.
@@ -27,17 +28,17 @@ const FUNCTIONS: usize = 2;
 pub struct Element {
     /// Its size in bytes.
     pub size: i64,
-    /// Whether a load extends its sign.
+    /// Whether a load sign-extends.
     pub signed: bool,
 }
 
-/// A place: a pointer, counters times factors, a constant.
+/// An address: a pointer, counters times factors, and a constant.
 #[derive(Clone, Debug)]
 pub struct Place {
     pub element: Element,
-    /// The pointer, by its number.
+    /// The number of the pointer.
     pub base: usize,
-    /// Depths of loops, and bytes that each iteration adds.
+    /// Loop depths, and the bytes that each iteration of that loop adds.
     pub terms: Vec<(usize, i64)>,
     pub offset: i64,
 }
@@ -61,34 +62,34 @@ pub enum Stmt {
     Loop(Box<Loop>),
 }
 
-/// How often a loop is done.
+/// The trip count of a loop.
 #[derive(Clone, Copy, Debug)]
 pub enum Trips {
-    /// As often as the parameter says, not at all if it is not positive.
+    /// The value of a parameter; none if it is not positive.
     Param(usize),
-    /// So often.
+    /// A constant.
     Number(i64),
 }
 
-/// How addresses are computed.
+/// The computation of addresses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shape {
-    /// From the counter, each time.
+    /// From the counter, in each iteration.
     Indexed,
-    /// A pointer for each place, incremented.
+    /// An incremented pointer for each address.
     Pointers,
-    /// An offset in bytes for all places of the loop.
+    /// One offset in bytes for all addresses of the loop.
     Bytes,
 }
 
-/// How the loop counts.
+/// The counter of a loop.
 #[derive(Clone, Copy, Debug)]
 pub enum Counting {
-    /// Up, until it compares so with the count.
+    /// Counts up, until this compare with the trip count fails.
     Up(&'static str),
-    /// Down to 0.
+    /// Counts down to 0.
     Down,
-    /// Up to 0, from less than that.
+    /// Counts up to 0, from a negative number.
     UpToZero,
 }
 
@@ -101,7 +102,7 @@ pub struct Loop {
     pub body: Vec<Stmt>,
 }
 
-/// A function and the arguments that it is called with.
+/// A function and the arguments of its calls.
 pub struct Func {
     pub body: Vec<Stmt>,
     pub calls: Vec<[i64; PARAMS]>,
@@ -109,7 +110,7 @@ pub struct Func {
 
 /// A few functions over one memory.
 pub struct Program {
-    /// Its functions.
+    /// The functions.
     pub funcs: Vec<Func>,
     grows: bool,
 }
@@ -118,9 +119,9 @@ struct Writer {
     random: Random,
     grows: bool,
     budget: i64,
-    /// Sizes of elements.
+    /// The allowed sizes of elements.
     sizes: Vec<i64>,
-    /// Loops without branches, over elements one after the other.
+    /// Whether loops have no branches and access consecutive elements.
     plain: bool,
 }
 
@@ -233,7 +234,7 @@ impl Writer {
         if inner > 0 {
             body.push(self.nest(depth + 1, inner - 1));
         }
-        // One that is certain to go out of bounds if the loop goes on for ever.
+        // An access that is certain to go out of bounds in an infinite loop.
         let mut place = self.place(depth + 1);
         if place.terms.is_empty() {
             place.terms.push((depth, place.element.size));
@@ -265,7 +266,8 @@ impl Writer {
         }))
     }
 
-    /// Arguments: pointers near the ends of the memory or in it, and counts that stay in it, just leave it, or go far.
+    /// Returns arguments: pointers in the memory or near its ends, and counts that stay in the
+    /// memory, just leave it, or go far beyond.
     fn arguments(&mut self) -> [i64; PARAMS] {
         let count = self.one_of(&[0, 1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 32, 33, 40, 64, 100]);
         let far = self.chance(32);
@@ -293,7 +295,7 @@ impl Writer {
 }
 
 impl Program {
-    /// The program with this number.
+    /// Returns the program with this seed.
     pub fn new(number: u64) -> Self {
         let mut random = Random::new(number ^ 0x0063_6c61_6e67);
         let grows = random.next().is_multiple_of(5);
@@ -322,7 +324,7 @@ impl Program {
         Self { funcs, grows }
     }
 
-    /// The calls of function `number`, as lists of constants.
+    /// Returns the arguments of call `call` of function `number`, as constants.
     fn call(&self, number: usize, call: usize) -> String {
         let numbers: Vec<String> = self.funcs[number].calls[call]
             .iter()
@@ -331,7 +333,7 @@ impl Program {
         numbers.join(" ")
     }
 
-    /// WebAssembly text.
+    /// Returns the WebAssembly text.
     pub fn module(&self) -> String {
         let most = if self.grows { 3 } else { 1 };
         let mut text = format!(
@@ -370,16 +372,16 @@ impl Program {
     }
 }
 
-/// A pointer's local, its base, its terms of outer loops, and its step.
+/// The local of a pointer, its base, its terms of outer loops, and its step.
 type Pointer = (usize, usize, Vec<(usize, i64)>, i64);
 
-/// How an iteration finds addresses: locals of counter, offset in bytes, and pointers.
+/// The address computation of a loop: locals of the counter, the offset in bytes, and the pointers.
 struct Active {
     counter: usize,
     shape: Shape,
-    /// With [`Shape::Pointers`]: each pointer with its base, its terms of outer loops, and its step.
+    /// With [`Shape::Pointers`]: the pointers.
     pointers: Vec<Pointer>,
-    /// With [`Shape::Bytes`]: the local, and its step.
+    /// With [`Shape::Bytes`]: the local and its step.
     bytes: Option<(usize, i64)>,
 }
 
@@ -406,7 +408,7 @@ impl Emitter {
         }
     }
 
-    /// `inside` is how many labels are between here and the body of the loop.
+    /// Emits a statement. `inside` is the number of labels between it and the body of the loop.
     fn statement(&mut self, stmt: &Stmt, inside: usize) {
         match stmt {
             Stmt::Store(place, value) => {
@@ -439,7 +441,7 @@ impl Emitter {
         }
     }
 
-    /// Pushes the part of an address that is no constant; gives the constant.
+    /// Pushes the variable part of an address; returns the constant part.
     fn address(&mut self, place: &Place) -> i64 {
         let mut terms = place.terms.clone();
         let mut start = None;
@@ -530,7 +532,7 @@ impl Emitter {
             }
         }
         let counter = self.local();
-        // Counting down, a counter that is used as a number goes beside.
+        // If the trip counter counts down, a second local holds the index.
         let left = self.local();
         self.line(&format!("i32.const 0 local.set {counter}"));
         match all.counting {
@@ -604,7 +606,7 @@ impl Emitter {
     }
 }
 
-/// All places in statements, outside of inner loops and inside.
+/// Collects all addresses in statements, in inner loops too.
 fn places<'a>(all: &'a [Stmt], found: &mut Vec<&'a Place>) {
     for stmt in all {
         match stmt {

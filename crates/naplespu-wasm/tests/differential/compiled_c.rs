@@ -1,9 +1,9 @@
-//! The programs of [`crate::compiled`] as text in C.
+//! Prints the programs of [`crate::compiled`] as C.
 
 use crate::compiled::{Expr, Func, Loop, PARAMS, Place, Program, Shape, Stmt, Trips, VARS};
 use std::fmt::Write;
 
-/// Elements at any alignment, and operations that wrap around.
+/// Elements of any alignment, and wrapping operations.
 const HEAD: &str = "\
 typedef unsigned char u8; typedef signed char s8;
 typedef unsigned short u16 __attribute__((aligned(1), may_alias)); typedef short s16 __attribute__((aligned(1), may_alias));
@@ -27,7 +27,7 @@ __attribute__((export_name(\"a_fill\"))) void a_fill(void) { for (int i = 2048; 
 ";
 
 impl Program {
-    /// C for `clang --target=wasm32 -nostdlib`.
+    /// Returns C for `clang --target=wasm32 -nostdlib`.
     pub fn c(&self) -> String {
         let mut text = HEAD.to_owned();
         for (number, func) in self.funcs.iter().enumerate() {
@@ -53,7 +53,7 @@ fn function(text: &mut String, number: usize, func: &Func) {
              return g{number}((u8 *){}u, (u8 *){}u, (int){}u, {m}); }}",
             *p as u32,
             *q as u32,
-            // A loop whose accesses clang has removed would go on until the count is reached.
+            // If clang removes all accesses of a loop, the loop runs until its full trip count.
             (*n as u32).min(1000)
         )
         .expect("strings grow");

@@ -1,4 +1,4 @@
-//! What a module does on the simulated device.
+//! Runs a module on the simulated device.
 
 use crate::smith::{FUEL, FUEL_LEFT};
 use crate::{Came, Kind, ROUNDS, Run, Seen, arguments};
@@ -52,7 +52,7 @@ fn value(seen: Seen, ty: ValueType) -> Value {
     }
 }
 
-/// What the host can tell apart.
+/// Converts an error to the outcome that the host can distinguish.
 fn came(error: &CallError) -> Result<Came, String> {
     match error {
         CallError::Trap {
@@ -77,7 +77,8 @@ fn target(opt_level: &str) -> Arc<Isa> {
     builder.finish(settings::Flags::new(flags)).unwrap()
 }
 
-/// What the passes over loops do to the function with this name: whether they vectorise a loop, and whether they version one.
+/// Returns whether the loop passes vectorize a loop of the function with this name, and whether
+/// they version one.
 pub fn reached(module: &[u8], name: &str) -> (bool, bool) {
     let compiled = |isa: Arc<Isa>| {
         let mut store = Store::new(NpuModule::new(isa).unwrap(), Config::default());
@@ -95,7 +96,7 @@ pub fn reached(module: &[u8], name: &str) -> (bool, bool) {
 
 /// # Errors
 ///
-/// What should not have happened, as text.
+/// An unexpected event, as text.
 pub fn run(module: &[u8], opt_level: &str) -> Result<Run, String> {
     let isa = target(opt_level);
     let mut config = Config::default();
@@ -114,7 +115,7 @@ pub fn run(module: &[u8], opt_level: &str) -> Result<Run, String> {
         .exports()
         .map(|(name, export)| (name.to_owned(), export))
         .collect();
-    // Modules of the generators have it.
+    // Modules of the generators export it.
     let fuel = match instance.export(FUEL_LEFT) {
         Some(Extern::Global(fuel)) => {
             let address = store.module().data_address(fuel.data);

@@ -1,4 +1,4 @@
-//! What a module does in `wasmtime`.
+//! Runs a module in `wasmtime`.
 
 use crate::smith::{FUEL, FUEL_LEFT};
 use crate::{Came, Kind, ROUNDS, Run, Seen, arguments};
@@ -86,7 +86,7 @@ pub fn run(module: &[u8]) -> Run {
         .exports(&mut store)
         .map(|export| (export.name().to_owned(), export.into_extern()))
         .collect();
-    // Those of the generator have it.
+    // Modules of the generator export it.
     let fuel = instance.get_global(&mut store, FUEL_LEFT);
     exports.sort_by(|(one, _), (other, _)| one.cmp(other));
     for round in 0..ROUNDS {

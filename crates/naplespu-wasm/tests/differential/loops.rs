@@ -1,15 +1,17 @@
-//! Random loops over memory: nests that count in every way, near the ends of numbers and of memories, with accesses at sums of what they count.
+//! Random loop nests over memory: all kinds of induction variables, near the limits of integers and
+//! memories, with accesses at linear sums of them.
 //!
-//! `wasm-smith` makes hardly any loop of which something is known before it runs; compilers make little else.
+//! `wasm-smith` generates few loops whose behavior can be predicted; compilers generate almost only
+//! such loops.
 
 use crate::smith::{FUEL_LEFT, Random};
 use std::fmt::Write;
 
-/// A local of the function that is made.
+/// The local of an induction variable.
 #[derive(Clone, Copy)]
 struct Counter(usize);
 
-/// Locals of a function: its parameters, the sum that it gives, and what its loops count.
+/// The locals of a function: its parameters, the sum that it returns, and its induction variables.
 const PARAMS: usize = 3;
 const SUM: usize = 3;
 const COUNTERS: usize = 10;
@@ -17,14 +19,14 @@ const COUNTERS: usize = 10;
 struct Writer {
     random: Random,
     text: String,
-    /// What loops count around the code that is made now.
+    /// The induction variables of the loops around the current position.
     counters: Vec<Counter>,
-    /// The next local that is free.
+    /// The next free local.
     free: usize,
     grows: bool,
 }
 
-/// The text of a module with a few functions.
+/// Returns the text of a module with a few functions.
 pub fn module(number: u64) -> String {
     let mut random = Random::new(number ^ 0x6c6f_6f70);
     let grows = random.next().is_multiple_of(4);
@@ -77,7 +79,8 @@ impl Writer {
         self.text.push('\n');
     }
 
-    /// A number that is the same in all rounds: small, near the end of the memory, or near the ends of numbers.
+    /// Emits a loop-invariant number: small, near the end of the memory, or near the limits of
+    /// integers.
     fn base(&mut self) {
         let param = self.below(PARAMS as u64);
         let mask = self.one_of(&[3, 15, 60, 255]);
@@ -94,7 +97,7 @@ impl Writer {
         self.line(&line);
     }
 
-    /// A sum of what is counted, times something, and of what is not.
+    /// Emits a sum of a loop-invariant number and multiples of induction variables.
     fn index(&mut self) {
         self.base();
         for Counter(local) in self.counters.clone() {
@@ -154,9 +157,10 @@ impl Writer {
         }
     }
 
-    /// A loop that counts, tested before its rounds or after them; or code without one, if there are no locals left.
+    /// Emits a counting loop that is tested at its top or bottom, or only its body if no locals are
+    /// left.
     fn nest(&mut self, depth: u64) {
-        // A counter, another that goes in step with it, and the bound.
+        // A counter, a second induction variable with the same step, and the bound.
         if self.free + 3 > SUM + 1 + COUNTERS {
             return self.access();
         }
@@ -173,7 +177,7 @@ impl Writer {
                 self.one_of(&["1", "1", "1", "-1", "2", "-2", "4", "-4", "3", "28", "-5"])
             ),
         };
-        // Some rounds away, so that most loops end before the steps do.
+        // A few iterations away, so that most loops end before the steps run out.
         let rounds = self.one_of(&["0", "1", "2", "5", "8", "17"]);
         if self.chance(3) {
             self.base();
@@ -213,7 +217,7 @@ impl Writer {
         self.counters.extend([Counter(counter), Counter(second)]);
         self.body(depth);
         if self.chance(5) {
-            // An exit that nobody can count.
+            // An exit with an unpredictable iteration.
             self.line(&format!(
                 "local.get {SUM} i32.const 63 i32.and i32.const 5 i32.eq br_if 1"
             ));
@@ -232,7 +236,7 @@ impl Writer {
     }
 }
 
-/// The same compare with its operands exchanged.
+/// Returns the compare with swapped operands.
 fn swapped(compare: &str) -> &str {
     match compare {
         "lt_u" => "gt_u",

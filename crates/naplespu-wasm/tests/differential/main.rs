@@ -1,8 +1,9 @@
-//! Random modules, here and in an interpreter on the host: the same results, traps, memories and globals.
+//! Runs random modules on the device and in an interpreter on the host, and compares results,
+//! traps, memories and globals.
 //!
-//! `wasm-smith` makes the modules, from bytes that a number gives; `wasmtime` says what they mean. A module that differs is made again from
-//! fewer bytes as long as it still differs, and printed as text. `WASM_MODULES=FIRST..END` runs these numbers instead of the few that are
-//! always run:
+//! `wasm-smith` generates the modules from the bytes of a seed; `wasmtime` is the reference. A
+//! module with a difference is shrunk to fewer bytes and printed as text. `WASM_MODULES=FIRST..END`
+//! runs these seeds instead of the default ones:
 //!
 //!     WASM_MODULES=1000..3000 cargo test -p naplespu-wasm --test differential
 
@@ -15,17 +16,18 @@ mod smith;
 
 use smith::Random;
 
-/// What came of one call.
+/// The outcome of one call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Came {
     Values(Vec<Seen>),
-    /// What the specification calls the trap.
+    /// A trap, by its name in the specification.
     Trap(&'static str),
-    /// The stack was full: how deep that is, is nobody's business, and what the module did until then neither.
+    /// A stack overflow. The depth and all effects before it depend on the implementation.
     Deep,
 }
 
-/// A value as both sides can say it: floats and vectors are bits, and of a reference only whether it is null.
+/// A value in a form that both sides have: floats and vectors as bits, references only by whether
+/// they are null.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Seen {
     Word(u32),
@@ -34,7 +36,8 @@ pub enum Seen {
     Null(bool),
 }
 
-/// All that a run shows: the start of the instance and each call of an export by name, then globals and memories by name.
+/// The observable behavior of a run: the instantiation and each call of an export by name, then
+/// globals and memories by name.
 #[derive(Debug, Default, PartialEq)]
 pub struct Run {
     pub calls: Vec<(String, Came)>,
@@ -42,7 +45,7 @@ pub struct Run {
     pub memories: Vec<(String, Vec<u8>)>,
 }
 
-/// Arguments of the calls: the same for a function of the same name and type, whoever asks.
+/// The kind of an argument. Arguments depend only on the function's name and type.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     Word,
@@ -53,7 +56,7 @@ pub enum Kind {
     Null,
 }
 
-/// How often each function is called.
+/// The number of calls of each function.
 const ROUNDS: u64 = 3;
 
 pub fn arguments(name: &str, round: u64, kinds: &[Kind]) -> Vec<Seen> {
@@ -64,7 +67,7 @@ pub fn arguments(name: &str, round: u64, kinds: &[Kind]) -> Vec<Seen> {
     let argument = |kind: &Kind| match kind {
         Kind::Word => Seen::Word(random.number() as u32),
         Kind::Long => Seen::Long(random.number()),
-        // Numbers: what a NaN is made of is left to the engine.
+        // Never a NaN, because its bits depend on the engine.
         Kind::Float => Seen::Word((random.number() as i32 as f32 / 16.0).to_bits()),
         Kind::Double => Seen::Long((random.number() as i64 as f64 / 16.0).to_bits()),
         Kind::Vector => {
@@ -75,7 +78,7 @@ pub fn arguments(name: &str, round: u64, kinds: &[Kind]) -> Vec<Seen> {
     kinds.iter().map(argument).collect()
 }
 
-/// Where two runs differ; runs are compared as far as no stack was full.
+/// Returns the first difference between two runs, up to the first stack overflow.
 fn difference(ours: &Run, theirs: &Run) -> Option<String> {
     for ((name, here), (other, there)) in ours.calls.iter().zip(&theirs.calls) {
         assert_eq!(name, other, "both call in one order");
@@ -110,7 +113,7 @@ fn difference(ours: &Run, theirs: &Run) -> Option<String> {
     (counts(ours) != counts(theirs)).then(|| format!("{:?} here, {:?} there", counts(ours), counts(theirs)))
 }
 
-/// What is wrong with a module, if anything is.
+/// Returns the fault of a module, if any.
 fn fault(module: &[u8]) -> Option<String> {
     let theirs = host::run(module);
     for opt_level in ["none", "speed"] {
@@ -125,7 +128,7 @@ fn fault(module: &[u8]) -> Option<String> {
     None
 }
 
-/// The numbers to run, instead of the first few.
+/// Returns the seeds to run, by default the first `few`.
 fn numbers(few: u64) -> std::ops::Range<u64> {
     let Ok(text) = std::env::var("WASM_MODULES") else {
         return 0..few;
@@ -163,7 +166,7 @@ fn random_modules_do_what_they_do_on_the_host() {
             .filter(|(_, came)| matches!(came, Came::Values(_)))
             .count();
     }
-    // Modules that only trap would show nothing.
+    // Modules that only trap would test nothing.
     println!("{calls} calls, {values} of them with results");
     assert!(
         values * 4 > calls && calls > 0,
@@ -194,7 +197,7 @@ fn random_loops_do_what_they_do_on_the_host() {
     );
 }
 
-/// Loops in clang's shape, called with pointers around the ends of the memory.
+/// Loops in the form that clang emits, called with pointers near the ends of the memory.
 #[test]
 fn compiled_loops_do_what_they_do_on_the_host() {
     let (mut values, mut traps) = (0, 0);
@@ -218,7 +221,7 @@ fn compiled_loops_do_what_they_do_on_the_host() {
     );
 }
 
-/// The loops reach the passes that they are for.
+/// The loops trigger the passes that they test.
 #[test]
 fn compiled_loops_are_vectorised_and_versioned() {
     let (mut vectorised, mut versioned) = (0, 0);
@@ -271,7 +274,7 @@ fn loops_that_clang_compiled_do_what_they_do_on_the_host() {
     }
 }
 
-/// Bytes that say what a module does cannot be mistaken for one that does something else: the comparison finds a changed constant.
+/// The comparison finds a changed constant.
 #[test]
 fn a_difference_is_found() {
     let run = |text: &str| host::run(&wat::parse_str(text).unwrap());

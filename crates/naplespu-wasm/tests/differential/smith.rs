@@ -1,9 +1,9 @@
-//! The modules: from a number to bytes, from bytes to a module.
+//! Generates modules: from a seed to bytes, from bytes to a module.
 
 use arbitrary::Unstructured;
 use wasm_smith::{Config, Module};
 
-/// Numbers one after the other (Steele, Lea and Flood's SplitMix64).
+/// A random number generator (Steele, Lea and Flood's SplitMix64).
 pub struct Random(u64);
 
 impl Random {
@@ -19,7 +19,7 @@ impl Random {
         bits ^ (bits >> 31)
     }
 
-    /// Something that a program may take for an address, a length, or a number.
+    /// Returns a number that may serve as an address, a length, or a value.
     pub fn number(&mut self) -> u64 {
         let bits = self.next();
         match bits % 4 {
@@ -31,27 +31,28 @@ impl Random {
     }
 }
 
-/// Steps that a call may take: rounds of loops and calls count.
+/// The number of steps that a call may take; loop iterations and calls count.
 pub const FUEL: u32 = 500;
 
-/// The name by which the global with the steps that are left is exported.
+/// The export name of the global with the remaining steps.
 pub const FUEL_LEFT: &str = "steps that are left";
 
-/// The bytes that a module is made of.
+/// Returns the bytes for a module from a seed.
 pub fn bytes(number: u64) -> Vec<u8> {
     let mut random = Random::new(number);
     let words = 128 + random.next() % 4000;
     (0..words).flat_map(|_| random.next().to_le_bytes()).collect()
 }
 
-/// What the translator takes, within bounds that let a module run quickly. No imports: they would do nothing on both sides.
+/// Returns the configuration: translated features only, and bounds that let a module run quickly.
+/// There are no imports: they would have no effect on either side.
 fn config(traps: bool) -> Config {
     Config {
         bulk_memory_enabled: true,
         canonicalize_nans: true,
         compact_imports_enabled: false,
         custom_page_sizes_enabled: false,
-        // A module that cannot trap gets further.
+        // Modules that cannot trap execute more code.
         disallow_traps: !traps,
         exceptions_enabled: true,
         export_everything: true,
@@ -71,7 +72,7 @@ fn config(traps: bool) -> Config {
         min_memories: 1,
         multi_value_enabled: true,
         reference_types_enabled: true,
-        // What it gives is left to the engine.
+        // Results of relaxed instructions depend on the engine.
         relaxed_simd_enabled: false,
         saturating_float_to_int_enabled: true,
         shared_everything_threads_enabled: false,
@@ -85,7 +86,7 @@ fn config(traps: bool) -> Config {
     }
 }
 
-/// A module of these bytes that comes to an end; `None` if they are too few to make one.
+/// Returns a terminating module made from these bytes, or `None` if they are too few.
 pub fn module(bytes: &[u8]) -> Option<Vec<u8>> {
     let (first, bytes) = bytes.split_first()?;
     let mut module = Module::new(config(first % 2 == 0), &mut Unstructured::new(bytes)).ok()?;
@@ -95,7 +96,8 @@ pub fn module(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(finished(&module.to_bytes(), fuel))
 }
 
-/// Instructions after which the generator leaves a NaN as the engine makes it, with the type of their result and of its lanes.
+/// Instructions that the generator's NaN canonicalization omits, with the types of their result and
+/// its lanes.
 const LEFT: [(&str, &str, &str); 4] = [
     ("f32.demote_f64", "f32", "f32"),
     ("f64.promote_f32", "f64", "f64"),
@@ -103,8 +105,8 @@ const LEFT: [(&str, &str, &str); 4] = [
     ("f64x2.promote_low_f32x4", "v128", "f64x2"),
 ];
 
-/// The module with one NaN in place of all after the instructions of [`LEFT`], by functions at its end, and with the steps that are left
-/// as an export.
+/// Canonicalizes NaNs after the instructions of [`LEFT`], by functions at the end of the module,
+/// and exports the remaining steps.
 fn finished(module: &[u8], fuel: u32) -> Vec<u8> {
     let printed = wasmprinter::print_bytes(module).expect("a module can be printed");
     let functions = printed.lines().filter(|line| line.starts_with("  (func (;")).count();
@@ -131,8 +133,8 @@ fn finished(module: &[u8], fuel: u32) -> Vec<u8> {
     wat::parse_str(&text).expect("text that was printed can be read")
 }
 
-/// A module of fewer bytes that is wrong as well, and what is wrong with it: bytes are taken from the end, then pieces from
-/// the middle, as long as something is still wrong.
+/// Shrinks a failing module: removes bytes from the end, then pieces from the middle, while it
+/// still fails. Returns the bytes and the failure.
 pub fn smaller(bytes: &[u8], fault: impl Fn(&[u8]) -> Option<String>) -> Option<(Vec<u8>, String)> {
     let wrong = |bytes: &[u8]| {
         let module = module(bytes)?;

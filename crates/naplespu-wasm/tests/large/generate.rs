@@ -1,30 +1,31 @@
-//! Modules of any size, and what they compute.
+//! Generates modules of any size, with known results.
 //!
-//! A function takes a number through steps, and so does [`Source::run`], which therefore knows the result without another engine. The same
-//! number of functions gives the same module.
+//! A function applies steps to a number. [`Source::run`] applies the same steps, so it computes the
+//! result without another engine. The generator is deterministic.
 
-/// What a function does to its number.
+/// A step of a function, which changes its number.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Add(i32),
     Xor(i32),
     Mul(i32),
     Rotate(i32),
-    /// The word at this address becomes the number plus what it was, and the number what it was.
+    /// Stores the number plus the old value of the word at this address; the number becomes the old
+    /// value.
     Exchange(u32),
-    /// Adds the first to an odd number, and the second to an even one.
+    /// Adds the first value to an odd number, the second to an even one.
     Choose(i32, i32),
-    /// So many times, times the second, plus the third.
+    /// Multiplies by the second value and adds the third, in this many iterations.
     Repeat(u8, i32, i32),
-    /// What an earlier function that calls nothing makes of it.
+    /// Calls an earlier leaf function.
     Call(u32),
 }
 
-/// Functions that call nothing, at the start: calls of them reach over all of the code.
+/// The number of leaf functions at the start, so that calls span all of the code.
 const LEAVES: u32 = 16;
-/// Steps of a function.
+/// The number of steps of a function.
 const STEPS: usize = 60;
-/// Words of memory that are used.
+/// The number of words of memory in use.
 const WORDS: u32 = 4096;
 
 /// A module as a list of functions.
@@ -34,7 +35,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// So many functions, of about a kilobyte each.
+    /// Generates this many functions, of about a kilobyte each.
     pub fn new(functions: u32) -> Self {
         let mut state = 0x2545_f491_4f6c_dd1d_u64;
         let mut random = || {
@@ -65,7 +66,7 @@ impl Source {
         }
     }
 
-    /// What the export `run` gives for a number: that through all functions.
+    /// Returns the result of the export `run`, which passes a number through all functions.
     pub fn run(&self, number: i32) -> i32 {
         let mut memory = vec![0; WORDS as usize];
         let all = 0..self.functions.len() as u32;
@@ -91,11 +92,11 @@ impl Source {
         })
     }
 
-    /// The binary module.
+    /// Returns the binary module.
     pub fn module(&self) -> Vec<u8> {
         let count = self.functions.len() as u32;
         let mut module = b"\0asm\x01\0\0\0".to_vec();
-        // One type: a word to a word.
+        // The only type: a word to a word.
         section(&mut module, 1, &[1, 0x60, 1, 0x7f, 1, 0x7f]);
         let mut types = Vec::new();
         unsigned(&mut types, count + 1);
@@ -108,7 +109,7 @@ impl Source {
         let mut code = Vec::new();
         unsigned(&mut code, count + 1);
         for steps in &self.functions {
-            // Local 1 is what is exchanged, local 2 counts rounds.
+            // Local 1 is the old value of an exchange, local 2 an iteration counter.
             let mut body = vec![1, 2, 0x7f];
             for step in steps {
                 step.encode(&mut body);
@@ -131,7 +132,7 @@ impl Source {
 }
 
 impl Step {
-    /// Its instructions, on local 0.
+    /// Encodes the instructions of a step on local 0.
     fn encode(self, body: &mut Vec<u8>) {
         let constant = |body: &mut Vec<u8>, value| {
             body.push(0x41);
@@ -189,7 +190,7 @@ fn section(module: &mut Vec<u8>, id: u8, bytes: &[u8]) {
     module.extend(bytes);
 }
 
-/// LEB128, as WebAssembly has it.
+/// Appends a LEB128 number in WebAssembly's encoding.
 fn unsigned(out: &mut Vec<u8>, mut value: u32) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);

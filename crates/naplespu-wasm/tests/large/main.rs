@@ -1,5 +1,5 @@
-//! A module of real size: a megabyte of code becomes machine code and runs, and the memory that takes grows with the size of the module and
-//! no faster.
+//! Compiles and runs a module with a megabyte of code. The memory for that grows at most linearly
+//! with the size of the module.
 
 mod generate;
 
@@ -11,21 +11,21 @@ use naplespu_wasm::{Config, Store, Value};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The system's allocator, with a count.
+/// The system's allocator with a counter of bytes.
 struct Counting;
 
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every call is the system's.
+// SAFETY: forwards every call to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         BYTES.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller's contract is the same.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller's contract is the same.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -33,8 +33,9 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Translates, compiles and runs a module of so many functions; gives its bytes and those that were allocated on the way. Code is not
-/// optimized: that its time grows like its size is the compiler's own test.
+/// Translates, compiles and runs a module with this number of functions. Returns the size of the
+/// module and the number of allocated bytes. The code is not optimized; a test of the compiler
+/// covers the growth of optimization time.
 fn run(functions: u32) -> (usize, usize) {
     let source = Source::new(functions);
     let module = source.module();
@@ -53,7 +54,7 @@ fn run(functions: u32) -> (usize, usize) {
     (module.len(), BYTES.load(Ordering::Relaxed) - before)
 }
 
-/// Bytes that may be allocated for each byte of the module more.
+/// The maximum number of allocated bytes for each additional byte of the module.
 const PER_BYTE: usize = 1000;
 
 #[test]
@@ -62,7 +63,7 @@ fn a_megabyte_of_code_runs_and_takes_memory_like_its_size() {
     let (large, last) = run(1120);
     println!("{small} bytes: {first} allocated; {large} bytes: {last} allocated");
     assert!(large > 1 << 20, "{large} bytes");
-    // What the runtime takes is in both.
+    // The memory for the runtime is part of both numbers.
     let slope = (last - first) / (large - small);
     assert!(slope < PER_BYTE, "{slope} bytes for each byte of the module");
     assert!(

@@ -1,6 +1,6 @@
-//! What of the suite is run, and what is left out, with the reasons.
+//! The files of the specification suite that run, and the exclusions with their reasons.
 
-/// Proposals whose files are run beside those of the current specification.
+/// Proposals whose files run in addition to those of the current specification.
 pub const FILES: &[&str] = &[
     "bulk-memory",
     "exceptions",
@@ -19,7 +19,8 @@ pub const FILES: &[&str] = &[
     "wide-arithmetic",
 ];
 
-/// Refusals of modules, by a part of their text, and why they are. What a script does with a refused module is skipped.
+/// The expected refusals of modules: a part of the message, and the reason. Directives about a
+/// refused module are skipped.
 pub const REFUSED: &[(&str, &str)] = &[
     (
         "a group of recursive types",
@@ -30,5 +31,5 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("a type of the garbage-collection proposal", "there is no collector"),
 ];
 
-/// Why something is skipped that only files of older versions and proposals may have.
+/// The reason for skipping tests that only older versions and proposals have.
 pub const OLD_RULES: &str = "allowed by later versions";

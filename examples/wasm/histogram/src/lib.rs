@@ -1,5 +1,6 @@
-//! How often each byte of a pseudo-random sequence has which upper four bits, counted by the threads of a core: each has counters in the
-//! scratchpad memory, and behind a barrier each sums its share of the buckets.
+//! A histogram of the upper four bits of bytes in a pseudo-random sequence, counted by the threads
+//! of a core. Each thread has counters in the scratchpad; after a barrier, each sums its share of
+//! the buckets.
 //!
 //!     cargo build --release --target wasm32-unknown-unknown
 //!     cp target/wasm32-unknown-unknown/release/histogram.wasm ../histogram.wasm
@@ -20,19 +21,20 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     core::arch::wasm32::unreachable()
 }
 
-/// The byte of the sequence at this place.
+/// Returns a byte of the sequence.
 fn byte(at: u32) -> u8 {
     let mixed = at.wrapping_mul(0x9e37_79b9);
     let mixed = (mixed ^ (mixed >> 15)).wrapping_mul(0x85eb_ca6b);
     (mixed >> 24) as u8
 }
 
-/// The address of a thread's counter.
+/// Returns the address of a thread's counter.
 fn counter(thread: u32, bucket: u32) -> u32 {
     (thread * BUCKETS + bucket) * 4
 }
 
-/// Counts the first `length` bytes with so many threads, and gives a number that every counter has a part in.
+/// Counts the first `length` bytes on this many threads. Returns a number that depends on every
+/// counter.
 #[unsafe(no_mangle)]
 pub extern "C" fn histogram(length: u32, threads: u32) -> u32 {
     let threads = threads.clamp(1, THREADS);
