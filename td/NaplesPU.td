@@ -1,8 +1,7 @@
 //===- NaplesPU.td - the NaplesPU many-core, described once -------------------===//
 //
-// Everything the compiler, assembler, disassembler and simulator know about the
-// machine that fits in tables stands in this folder. docs/machine/
-// describes it.
+// This folder holds every fact about the machine that fits in a table. The compiler, assembler,
+// disassembler and simulator get these facts from here. docs/machine/ describes the machine.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,12 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-// Words of a split value are placed one by one: the low word may be in s7 and the
-// high one on the stack.
+// The words of a split value are assigned one by one: the low word may be in s7 and the high word
+// on the stack.
 //
-// A vector of 2, 4 or 8 lanes of i8, i16, i32 or f32, among them those of 128 bits, is
-// the vector of sixteen such lanes with these as its first ones; what the others hold
-// means nothing, in registers and on the stack. All other vectors are their lanes.
+// A vector of 2, 4 or 8 lanes of i8, i16, i32 or f32 (this includes the 128-bit vectors of these
+// types) is passed as a vector of sixteen such lanes. Its lanes are the first ones; the other lanes
+// are undefined, in registers and on the stack. Every other vector is passed as its lanes, one by
+// one.
 def CC_NaplesPU : CallingConv<[
   CCIfType<[i8, i16], CCPromoteToType<i32>>,
   CCIfType<[i64, f64], CCSplitToType<i32, 2>>,
@@ -21,7 +22,7 @@ def CC_NaplesPU : CallingConv<[
   CCIfType<[v16i32, v16f32], CCAssignToStack<64, 64>>
 ]>;
 
-// A value that gets no place here is returned through memory.
+// A value without a location here is returned through memory.
 def RetCC_NaplesPU : CallingConv<[
   CCIfType<[i8, i16], CCPromoteToType<i32>>,
   CCIfType<[i64, f64], CCSplitToType<i32, 2>>,
@@ -31,7 +32,7 @@ def RetCC_NaplesPU : CallingConv<[
   CCIfType<[v16i32, v16f32], CCAssignToReg<VRegs<0, 5>.L>>
 ]>;
 
-// The order of docs/machine/registers.md without what is never allocated and so never changed
-// (v59, v63) and without rm, which is all ones at every function boundary.
+// In the order of docs/machine/registers.md, without the registers that are never allocated and
+// therefore never change (v59, v63), and without rm, which is all ones at every function boundary.
 def NaplesPUCSR : CalleeSavedRegs<
   !listconcat(SRegs<50, 57>.L, [FP_REG, RA_REG], VRegs<56, 58>.L, VRegs<60, 62>.L)>;

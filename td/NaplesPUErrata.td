@@ -1,22 +1,23 @@
 //===- NaplesPUErrata.td - where the machine differs from its own design ----===//
 //
-// One record for every fault that reaches compiled code. The compiler works around all
-// of them; where the work-around does not cover every program, its text begins with
-// "In part:". Where that takes code, a setting `erratum_<name>` leaves the code out; in the
-// other cases the work-around is built in (a register that is never allocated, an
-// instruction that is never selected), and the record is documentation.
+// One record for each hardware fault that affects compiled code. The compiler works around all of
+// them. The text of a work-around that does not cover every program begins with "In part:". If a
+// work-around needs code, a setting `erratum_<name>` can turn it off. All other work-arounds are
+// built in (a register that is never allocated, an instruction that is never selected); for them
+// the record is documentation.
 //
 //===----------------------------------------------------------------------===//
 
 class Erratum<string name> {
   string Name = name;
   string Summary = "";     // one line
-  string Effect = "";      // what happens to a program that is not prepared
+  string Effect = "";      // effect on a program without the work-around
   string WorkAround = "";  // what the compiler does
-  bit isSetting = false;   // whether a setting leaves the work-around out; on unless set
+  bit isSetting = false;   // whether a setting can turn the work-around off; it is on by default
   string Reference = "";
-  // The operations that it concerns, empty where that is no matter of operations; of their instructions
-  // those alone that read a vector, or that work on one memory, where the next two say so.
+  // The affected operations; empty if the erratum does not concern operations. `onVectorsOnly`
+  // restricts the erratum to instructions that read a vector, `OnUnit` to instructions on one
+  // memory.
   list<HwOp> Operations = [];
   bit onVectorsOnly = false;
   HwUnit OnUnit = ?;
@@ -25,7 +26,7 @@ class Erratum<string name> {
 def ErratumMaskAlwaysApplied : Erratum<"mask_always_applied"> {
   let Summary = "The lane mask applies to every vector instruction, whatever its mask bit says.";
   let Effect = "A move, spill or reload of a vector loses the lanes that are disabled in rm.";
-  let WorkAround = "rm is all ones between any two instructions of the compiler; a masked operation sets rm, works and restores it as one unit.";
+  let WorkAround = "rm is all ones between any two instructions of the compiler; a masked operation sets rm, executes and restores rm as one unit.";
   let Reference = "docs/machine/formats.md";
 }
 
@@ -39,7 +40,7 @@ def ErratumVectorWriteTo59 : Erratum<"vector_write_to_59"> {
 def ErratumHalfWriteToMask : Erratum<"half_write_to_mask"> {
   let Summary = "moveih rm clears the lane mask.";
   let Effect = "The mask takes the low half of the result bus, which is 0, while rm itself keeps its low half.";
-  let WorkAround = "rm is written as a whole: by move_i32 and movei.";
+  let WorkAround = "rm is always written as a whole, by move_i32 or movei.";
   let Reference = "docs/machine/operations.md";
   let Operations = [MVI_MOVEIH];
 }
@@ -54,32 +55,32 @@ def ErratumIndirectCallLink : Erratum<"indirect_call_link"> {
 }
 
 def ErratumLostResult : Erratum<"lost_result_before_taken_branch"> {
-  let Summary = "The wait for a result is forgotten if a taken branch issues in the cycle after its instruction.";
-  let Effect = "If the result is late, an instruction at the branch target that reads the register gets its old value; if it writes the register, the late result replaces its result for the next reader. Float results of latency 11 and more, results of the scratchpad and of loads that miss are late; all other results but those of float compares are late while float results of any thread take the write port. A call can lose its return address in the same way.";
-  let WorkAround = "An instruction of another kind (a nop does not issue and does not count) stands between such an instruction and a branch, unless the branch reads the result. Integer results count in functions that have float instructions, if one of the first instructions at the target touches the register. A call waits if four float results may be under way. Not covered: float results of other threads that delay an integer result of a function without float instructions, or a return address.";
+  let Summary = "A pending result is forgotten if a taken branch issues in the cycle after the instruction that computes it.";
+  let Effect = "If the result is late, an instruction at the branch target that reads the register gets the old value. An instruction there that writes the register has its own result overwritten by the late one. Late results are float results with a latency of 11 cycles or more, results of scratchpad loads, and results of loads that miss. All other results except those of float compares are late while float results of any thread occupy the write port. A call can lose its return address in the same way.";
+  let WorkAround = "An instruction of another kind is placed between such an instruction and a branch, unless the branch reads the result. (A nop does not issue and is not enough.) This includes integer results in functions with float instructions, if one of the first instructions at the target accesses the register. A call waits if four float results may be pending. Not covered: float results of other threads that delay an integer result of a function without float instructions, or a return address.";
   let isSetting = true;
   let Reference = "docs/machine/pipeline.md";
 }
 
 def ErratumFloatCompareValue : Erratum<"float_compare_value"> {
-  let Summary = "A scalar float compare gives 0xFFFF for true.";
+  let Summary = "A scalar float compare returns 0xFFFF for true.";
   let Effect = "The result is not the 1 of an integer compare.";
-  let WorkAround = "The result is masked with 1 where its value, and not only its being zero, matters.";
+  let WorkAround = "The result is masked with 1 if its value matters, not only whether it is zero.";
   let Reference = "docs/machine/operations.md";
   let Operations = [RR_CMPFEQ, RR_CMPFNE, RR_CMPFGT, RR_CMPFGE, RR_CMPFLT, RR_CMPFLE];
 }
 
 def ErratumFloatCompareOrder : Erratum<"float_compare_order"> {
-  let Summary = "Float compares order bit patterns: negative numbers the wrong way round, -0 below +0, NaN as a number.";
+  let Summary = "Float compares order bit patterns: negative numbers are in reverse order, -0 is below +0, and a NaN is treated as a number.";
   let Effect = "-1 < -2 is true and -0 == +0 is false.";
-  let WorkAround = "Float compares are made from integer compares of transformed operands.";
+  let WorkAround = "Float compares are expanded to integer compares of transformed operands.";
   let Reference = "docs/machine/operations.md";
   let Operations = [RR_CMPFEQ, RR_CMPFNE, RR_CMPFGT, RR_CMPFGE, RR_CMPFLT, RR_CMPFLE];
 }
 
 def ErratumFtoi128 : Erratum<"ftoi_128_to_255"> {
-  let Summary = "ftoi of a number from 128 to 255 gives 0.";
-  let Effect = "Wrong conversions in that range, of either sign.";
+  let Summary = "ftoi returns 0 for a number from 128 to 255.";
+  let Effect = "Conversions of numbers with a magnitude in that range are wrong, for either sign.";
   let WorkAround = "The range is converted through integer operations on the bit pattern.";
   let Reference = "docs/machine/operations.md";
   let Operations = [RR_FTOI];
@@ -87,7 +88,7 @@ def ErratumFtoi128 : Erratum<"ftoi_128_to_255"> {
 
 def ErratumItofCarry : Erratum<"itof_carry"> {
   let Summary = "itof loses the carry into the exponent when rounding overflows the significand.";
-  let Effect = "33554431, 67108863 and their like become half of what they should be, 67108859 and its like twice.";
+  let Effect = "33554431, 67108863 and similar numbers are converted to half of their value, 67108859 and similar numbers to twice their value.";
   let WorkAround = "The integer is rounded to 24 significant bits before the conversion.";
   let Reference = "docs/machine/operations.md";
   let Operations = [RR_ITOF];
@@ -116,7 +117,7 @@ def ErratumVectorStoreUnmasked : Erratum<"main_memory_vector_store_unmasked"> {
 def ErratumScratchpadEmptyMask : Erratum<"scratchpad_empty_mask"> {
   let Summary = "A vector access to the scratchpad with an empty lane mask never completes.";
   let Effect = "The thread hangs at the next use of the loaded register.";
-  let WorkAround = "A masked scratchpad access is jumped over if its mask is empty.";
+  let WorkAround = "A branch skips a masked scratchpad access if its mask is empty.";
   let isSetting = true;
   let Reference = "docs/machine/memory.md";
   let Operations = [MEM_LOAD_V16I8, MEM_LOAD_V16I16, MEM_LOAD_V16I32, MEM_LOAD_V16U8, MEM_LOAD_V16U16, MEM_LOAD_V16U32,
@@ -134,8 +135,8 @@ def ErratumGatherScatter : Erratum<"gather_scatter_missing"> {
 }
 
 def ErratumCrossProduct : Erratum<"cross_product_missing"> {
-  let Summary = "The cross product goes to a unit that does not exist.";
-  let Effect = "The destination stays busy for ever; its next use hangs the thread.";
+  let Summary = "The cross product is issued to a unit that does not exist.";
+  let Effect = "The destination stays busy forever; its next use hangs the thread.";
   let WorkAround = "crp is never emitted.";
   let Reference = "docs/machine/operations.md";
   let Operations = [RR_CRP];
@@ -143,7 +144,7 @@ def ErratumCrossProduct : Erratum<"cross_product_missing"> {
 
 def ErratumShiftAmount : Erratum<"shift_amount_not_modulo"> {
   let Summary = "Shift amounts are not taken modulo 32.";
-  let Effect = "A shift by 32 or more gives 0 (for ashr from 33 on, zeros shifted into the sign bits).";
+  let Effect = "shl and shr by 32 or more return 0; ashr by 33 or more shifts zeros into the sign bits.";
   let WorkAround = "The amount is masked with 31 unless it is known to be below 32.";
   let isSetting = true;
   let Reference = "docs/machine/operations.md";
@@ -169,8 +170,8 @@ def ErratumVectorResultIn63 : Erratum<"vector_result_in_63"> {
 }
 
 def ErratumRepeatedLineMiss : Erratum<"repeated_instruction_line_miss"> {
-  let Summary = "A thread that waits for an instruction line which another thread has requested can hang.";
-  let Effect = "Requests for instruction lines go through a ring of eight entries, which keep their line numbers after the answer. A thread that misses a line with a pending request joins the entry whose number is the OR of the numbers of all entries with that line. The OR is wrong if the line was already requested a short time ago, was replaced since, and its old entry is among the last seven: the thread joins an entry that is never answered again, unless each bit of the old entry's number is set in the new one's. It never fetches again. The thread that made the request goes on. Mostly a line is replaced only when a third line of its set comes: no program of at most 4096 bytes in one piece was seen to hang.";
-  let WorkAround = "In part: the code for rare arguments of the large float routines is in routines of its own, so that a loop that calls a few of them can stay below 4096 bytes. A loop of several threads whose code takes three lines of one set of the instruction cache can hang, unless the program is linked with `clif-util link --text-per-thread`: then no two threads share a line, but in functions that are called by address. The timing model hangs in the same programs and in the same cycle as the hardware, and names the erratum.";
+  let Summary = "A thread can hang while it waits for an instruction line that another thread requested.";
+  let Effect = "Requests for instruction lines go through a ring of eight entries. An entry keeps its line number after the answer. A thread that misses a line with a pending request joins the entry whose index is the OR of the indices of all entries with that line. The OR is wrong if the line was requested a short time before and replaced since, and its old entry is among the last seven: then, unless each bit of the old index is set in the new one, the thread joins an entry that is never answered again. It never fetches again. The thread that made the request continues. In most cases a line is replaced only when a third line of its set is fetched: no contiguous program of at most 4096 bytes was seen to hang.";
+  let WorkAround = "In part: the code for rare arguments of the large float routines is in separate routines, so a loop that calls a few of the large ones can stay below 4096 bytes. A loop of several threads can hang if its code occupies three lines of one set of the instruction cache, unless the program is linked with `clif-util link --text-per-thread`: then no two threads share a line, except in functions that are called by address. The timing model hangs in the same programs and in the same cycle as the hardware, and reports the erratum.";
   let Reference = "docs/machine/pipeline.md";
 }

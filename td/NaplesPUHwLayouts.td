@@ -1,23 +1,23 @@
 //===- NaplesPUHwLayouts.td - how the hardware splits a word ----------------===//
 //
-// docs/machine/formats.md. The instruction records say what the assembler means by a word; these
-// say which fields the hardware takes from it, whatever their values. Bits that are unset
-// here are not looked at.
+// docs/machine/formats.md. The instruction records define what a word means to the assembler. These
+// records define which fields the hardware reads from it, whatever their values. The hardware
+// ignores the bits that are unset here.
 //
 //===----------------------------------------------------------------------===//
 
 class HwLayout<InstFormat fmt, string name, string opName, string summary> {
   InstFormat Format = fmt;
   string Name = name;
-  // The operations of this layout as a type. Those of a type that an earlier layout has are the same, as far as
-  // their numbers fit.
+  // The Rust type of the operations. If an earlier layout has the same type, the operations are the
+  // same, as far as their numbers fit.
   string OpName = opName;
   string Summary = summary;
   field bits<32> Inst;
-  // Fields that are numbers with a sign.
+  // Fields that hold signed numbers.
   list<string> SignedFields = [];
-  // Fields that are registers. The bit `X_v` is set if the register of the field `X` is a vector; without such a bit
-  // it is a scalar.
+  // Fields that hold register numbers. The bit `X_v` is set if field `X` names a vector register; a
+  // field without such a bit names a scalar.
   list<string> RegisterFields = [];
 }
 
@@ -79,7 +79,7 @@ def LayoutMVI : HwLayout<FrmMVI, "Mvi", "MviOp", "Move of a 16-bit immediate."> 
   let RegisterFields = ["dst"];
 }
 
-// Which file `reg` is of depends on the operation.
+// The register file of `reg` depends on the operation.
 def LayoutMEM : HwLayout<FrmMEM, "Mem", "MemOp", "Load or store."> {
   bits<6> op;
   bits<6> reg;

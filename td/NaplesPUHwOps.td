@@ -1,7 +1,8 @@
 //===- NaplesPUHwOps.td - operations of the hardware ------------------------===//
 //
-// Every number the hardware gives a meaning to, also those without an instruction
-// (docs/machine/operations.md). Instructions take opcode bits, unit, latency and meaning from here.
+// Every opcode number that has a meaning to the hardware, including those without an instruction
+// (docs/machine/operations.md). Instructions take opcode bits, unit, latency and semantics from
+// here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,15 +31,15 @@ def UnitSPM  : HwUnit<"spm">;      // scratchpad
 def UnitBR   : HwUnit<"branch">;
 def UnitCTL  : HwUnit<"control">;  // barrier, control registers
 
-// What comes of the operation on the machine.
+// How well the machine implements an operation.
 class HwStatus<string name> {
   string Name = name;
 }
 
 def HwOk   : HwStatus<"ok">;
-def HwBug  : HwStatus<"bug">;   // gives something else than the name says
+def HwBug  : HwStatus<"bug">;   // the result differs from what the name says
 def HwNo   : HwStatus<"no">;    // not implemented, harmless
-def HwHang : HwStatus<"hang">;  // the thread never goes on
+def HwHang : HwStatus<"hang">;  // the thread never continues
 
 class HwOp<InstFormat fmt, bits<6> num, string name, HwUnit unit, int latency> {
   InstFormat Format = fmt;
@@ -46,27 +47,28 @@ class HwOp<InstFormat fmt, bits<6> num, string name, HwUnit unit, int latency> {
   string Name = name;
   HwUnit Unit = unit;
   HwStatus Status = HwOk;
-  // Issue of the producer to issue of a dependent instruction, in cycles, for a cache hit
+  // Cycles from the issue of the operation to the issue of a dependent instruction, for a cache hit
   // without write-back contention (docs/machine/pipeline.md); 0 without a result.
   int Latency = latency;
-  // Floating point operations may not have equal issue cycle + slot (docs/machine/pipeline.md); -1: none.
+  // Two floating-point operations may not have the same issue cycle + slot
+  // (docs/machine/pipeline.md); -1: no slot.
   int FpSlot = -1;
-  // The same operation on the scratchpad. Only loads and stores have one.
+  // Status and latency of the same operation on the scratchpad. Only loads and stores have them.
   HwStatus ScratchpadStatus = HwNo;
   int ScratchpadLatency = 0;
-  // Bytes accessed for a scalar, for one lane of a vector; 0 if no memory is touched.
+  // Bytes accessed: for a scalar, or for one lane of a vector; 0 without a memory access.
   int AccessBytes = 0;
   // Alignment in main memory that the hardware checks, in bytes.
   int Alignment = 0;
-  // What it does, in the language of NaplesPUSemantics.td; unset without an instruction.
+  // Semantics, in the language of NaplesPUSemantics.td; unset without an instruction.
   list<dag> Does = ?;
   list<dag> DoesInScratchpad = ?;
-  // What it does in place of that as a register-register operation whose destination has number 63:
-  // the number of the operation is taken for that of a jump (erratum vector_result_in_63).
+  // Semantics of a register-register operation whose destination has number 63: the hardware takes
+  // the number of the operation for that of a jump (erratum vector_result_in_63).
   list<dag> DoesAt63 = [(do_nothing)];
 }
 
-// Whether an address is no multiple of `bytes`, a power of two above 1.
+// Tests whether the address is not a multiple of `bytes`, a power of two above 1.
 class Misaligned<int bytes> {
   dag Test = (bv_ne (bv_extract $address, !sub(!logtwo(bytes), 1), 0), 0);
 }
@@ -79,7 +81,7 @@ class IntOp<bits<6> num, string name, dag result> : HwOp<FrmRR, num, name, UnitI
   let Does = [(do_set result)];
 }
 
-// 1 or 0; of vectors the bit of each lane, whatever the mask.
+// Returns 1 or 0; with a vector operand, one bit per lane, regardless of the lane mask.
 class IntCompare<bits<6> num, string name, dag test> : HwOp<FrmRR, num, name, UnitINT, 7> {
   let Does = [(do_set (bv_zext 32, test)),
               (do_set_of_lanes (bv_concat (bv_erratum "vector_compare_upper_half", (bv_undefined 16), 0),
@@ -99,12 +101,12 @@ class FpCompare<bits<6> num, string name, dag test> : HwOp<FrmRR, num, name, Uni
               (do_set_of_lanes (bv_zext 32, (bv_lanes test)))];
 }
 
-// Goes to a unit that was not built: the thread waits at issue for ever.
+// Issued to a unit that was not built: the thread waits at issue forever.
 class MissingUnitOp<bits<6> num, string name> : HwOp<FrmRR, num, name, UnitFP, 0> {
   let Status = HwHang;
 }
 
-// The whole amount counts, not its low five bits.
+// The hardware uses the whole amount, not its low five bits.
 class ShiftOp<bits<6> num, string name, dag is, dag ought>
     : IntOp<num, name, (bv_erratum "shift_amount_not_modulo", is, ought)>;
 
@@ -113,7 +115,8 @@ class HighProduct<BvOp extend> {
   dag Value = (bv_extract (bv_mul (extend 64, $a), (extend 64, $b)), 63, 32);
 }
 
-// Whether the bit pattern `x` is above `y`: by the sign, then by the magnitude whatever the sign.
+// Tests whether the bit pattern `x` is above `y`: by the sign, then by the magnitude. The order of
+// magnitudes is not reversed for negative numbers.
 class FloatAbove<dag x, dag y> {
   dag Test = (bv_select (bv_eq (bv_extract x, 31, 31), (bv_extract y, 31, 31)),
                         (bv_ult (bv_extract y, 30, 0), (bv_extract x, 30, 0)),
@@ -141,7 +144,7 @@ def RR_MULL : IntOp<6, "mull", (bv_mul $a, $b)> {
 }
 def RR_MULHS : IntOp<7, "mulhs", HighProduct<bv_sext>.Value>;
 def RR_MULHU : IntOp<8, "mulhu", HighProduct<bv_zext>.Value>;
-// The sign is extended to 64 bits, above which there are zeros.
+// The operand is sign-extended to 64 bits. Bits above these are zeros.
 def RR_ASHR : ShiftOp<9, "ashr", (bv_extract (bv_lshr (bv_sext 64, $a), (bv_zext 64, $b)), 31, 0),
                                  (bv_ashr $a, (bv_and $b, 31))>;
 def RR_SHR : ShiftOp<10, "shr", (bv_lshr $a, $b), (bv_lshr $a, (bv_and $b, 31))>;
@@ -158,7 +161,7 @@ def RR_CMPUGT : IntCompare<20, "cmpugt", (bv_ult $b, $a)>;
 def RR_CMPUGE : IntCompare<21, "cmpuge", (bv_ule $b, $a)>;
 def RR_CMPULT : IntCompare<22, "cmpult", (bv_ult $a, $b)>;
 def RR_CMPULE : IntCompare<23, "cmpule", (bv_ule $a, $b)>;
-// An index above 15 selects nothing defined.
+// The result is undefined if the index is above 15.
 class LaneChoice {
   dag Value = (bv_select (bv_ult $b, 16), (bv_lane_of $a, (bv_extract $b, 3, 0)), (bv_undefined 32));
 }
@@ -187,16 +190,17 @@ let Status = HwBug in {
   def RR_ITOF : FpOp<48, "itof", 13, 5, (fp_from_int $a)>;
   def RR_FTOI : FpOp<49, "ftoi", 11, 3, (fp_to_int $a)>;
 }
-// Bit 0 of every lane, whatever the mask.
+// Bit 0 of every lane, regardless of the lane mask.
 def RR_CRTMASK : IntOp<50, "crt_mask", (bv_zext 32, (bv_lanes (bv_extract $a, 0, 0)))>;
-// Goes to a unit that does not exist.
+// Issued to a unit that does not exist.
 let Status = HwHang in
   def RR_CRP : HwOp<FrmRR, 63, "crp", UnitNone, 0> {
     let Does = [(do_never_if (bv_const 1, 1))];
   }
 
 //===----------------------------------------------------------------------===//
-// MOVEI format (docs/machine/operations.md). The lane mask takes the result bus, not the register.
+// MOVEI format (docs/machine/operations.md). A write to rm loads the lane mask from the result bus,
+// not from the register.
 //===----------------------------------------------------------------------===//
 
 def MVI_MOVEIL : HwOp<FrmMVI, 0, "moveil", UnitINT, 7> {
@@ -211,8 +215,8 @@ def MVI_MOVEI : HwOp<FrmMVI, 2, "movei", UnitINT, 7> {
 }
 
 //===----------------------------------------------------------------------===//
-// M format (docs/machine/memory.md). A misaligned access is performed, at an address whose low
-// bits are dropped, and traps.
+// M format (docs/machine/memory.md). A misaligned access is performed at the address with its low
+// bits cleared, and traps.
 //===----------------------------------------------------------------------===//
 
 class MemoryOp<bits<6> num, string name, int latency, int bytes, int align>
@@ -222,8 +226,8 @@ class MemoryOp<bits<6> num, string name, int latency, int bytes, int align>
   let Alignment = align;
 }
 
-
-// A scalar load. The scratchpad gives the low bits of the word that contains a misaligned address.
+// A scalar load. For a misaligned address the scratchpad returns the low bits of the word that
+// contains it.
 class LoadOp<bits<6> num, string name, int bytes, BvOp extend>
     : MemoryOp<num, name, 9, bytes, bytes> {
   let ScratchpadLatency = 11;
@@ -239,8 +243,9 @@ class LoadOp<bits<6> num, string name, int bytes, BvOp extend>
       spm_load));
 }
 
-// A load of lanes of `bytes` bytes. From main memory lane i takes the low bytes of word i of the cache
-// line, also of packed elements; in the scratchpad it is at the address plus 4 * i.
+// A load of lanes of `bytes` bytes. From main memory, lane i takes the low bytes of word i of the
+// cache line, even if the elements are packed. In the scratchpad, lane i is at the address plus 4i
+// bytes.
 class VectorLoadOp<bits<6> num, string name, int bytes, BvOp extend>
     : MemoryOp<num, name, 9, bytes, !mul(bytes, 16)> {
   let ScratchpadLatency = 11;
@@ -260,8 +265,8 @@ class VectorLoadOp<bits<6> num, string name, int bytes, BvOp extend>
       [(do_set (extend 32, (bv_load Scratchpad, bytes, spm, (bv_lane_enabled))))]);
 }
 
-// The byte of a misaligned store to main memory at `offset` from the address: the data are rotated by
-// the low bits of the address, and nothing is written past the end of the cache line.
+// One byte of a misaligned store to main memory, at `offset` from the address. The data are rotated
+// by the low bits of the address, and nothing is written past the end of the cache line.
 class RotatedByte<int width, dag data, dag offset> {
   defvar at = (bv_add $address, offset);
   defvar place = (bv_extract at, !sub(!logtwo(width), 4), 0);
@@ -294,7 +299,7 @@ class StoreOp<bits<6> num, string name, int bytes> : MemoryOp<num, name, 0, byte
       spm_store));
 }
 
-// Lane i of the scratchpad is at the address plus 4 * i.
+// A vector store to the scratchpad. Lane i is at the address plus 4i bytes.
 class ScratchpadLanes<int bytes, dag condition> {
   defvar at = (bv_add $address, (bv_lane 4));
   defvar store = (do_each_lane
@@ -305,7 +310,7 @@ class ScratchpadLanes<int bytes, dag condition> {
       store]);
 }
 
-// In main memory they ignore the lane mask.
+// Vector stores to main memory ignore the lane mask.
 class VectorStoreOp<bits<6> num, string name, int bytes>
     : MemoryOp<num, name, 0, bytes, !mul(bytes, 16)> {
   defvar part = (bv_extract $value, !sub(!mul(bytes, 8), 1), 0);
@@ -331,7 +336,7 @@ class VectorStoreOp<bits<6> num, string name, int bytes>
 def MEM_LOAD32_S8  : LoadOp<0, "load32_s8", 1, bv_sext>;
 def MEM_LOAD32_S16 : LoadOp<1, "load32_s16", 2, bv_sext>;
 def MEM_LOAD32     : LoadOp<2, "load32", 4, bv_zext>;
-// Of 64 bits, which no unit moves.
+// A 64-bit access, which no unit supports.
 class DoubleOp<bits<6> num, string name, int latency, HwStatus status> : MemoryOp<num, name, latency, 8, 1> {
   let Status = status;
   let ScratchpadStatus = HwBug;
@@ -353,7 +358,7 @@ let Status = HwBug in {
 }
 def MEM_LOAD_V16U32 : VectorLoadOp<13, "load_v16u32", 4, bv_zext>;
 
-// Scalar base, scalar destination that becomes zero.
+// Takes a scalar base; the destination is a scalar, which becomes zero.
 class GatherOp<bits<6> num, string name, int bytes> : MemoryOp<num, name, 9, bytes, 1> {
   let Status = HwNo;
   let ScratchpadStatus = HwNo;
@@ -378,7 +383,7 @@ let Status = HwBug in {
   def MEM_STORE_V16I32 : VectorStoreOp<38, "store_v16i32", 4>;
 }
 def MEM_STORE_V8I64 : DoubleOp<39, "store_v8i64", 0, HwNo>;
-// A scalar store in main memory; in the scratchpad the scalar goes to 16 words, whatever the mask.
+// Stores a scalar: once in main memory; in the scratchpad to 16 words, regardless of the lane mask.
 class ScatterOp<bits<6> num, string name, int bytes> : MemoryOp<num, name, 0, bytes, bytes> {
   let Status = HwBug;
   let ScratchpadStatus = HwBug;
@@ -400,7 +405,7 @@ class CtrOp<bits<6> num, string name, HwUnit unit, int latency, list<dag> does>
 def CTR_BARRIER : CtrOp<0, "barrier", UnitCTL, 0, [(do_barrier (bv_extract $a, 8, 0), (bv_extract $b, 6, 0))]>;
 let Status = HwNo in
   def CTR_BARRIER_THREAD : CtrOp<1, "barrier_thread", UnitCTL, 0, [(do_nothing)]>;
-// The alignment is that of the loads with the same numbers.
+// The checked alignment is that of the loads with the same opcode numbers.
 def CTR_FLUSH : CtrOp<2, "flush", UnitLSU, 0, [
     (do_trap_if TRAP_MEMORY_MISALIGNED, (bv_ne (bv_extract $a, 1, 0), 0), (do_flush $a)),
     (do_flush $a)]>;

@@ -6,7 +6,7 @@
 
 class NaplesPUInst<InstFormat fmt, dag outs, dag ins, string asm> : Instruction {
   field bits<32> Inst;
-  // Bits the decoder accepts with any value; the encoder writes what Inst says.
+  // Bits that the decoder accepts with any value; the encoder writes those of Inst.
   bits<32> DecodeIgnored = 0;
 
   let Namespace = "NaplesPU";
@@ -17,14 +17,15 @@ class NaplesPUInst<InstFormat fmt, dag outs, dag ins, string asm> : Instruction 
   InstFormat Format = fmt;
   HwOp Op = ?;
   HwUnit Unit = UnitNone;
-  // Cycles from the issue of this instruction to the issue of one that needs its
-  // result; 0 if it has none.
+  // Cycles from the issue of this instruction to the issue of one that uses its result; 0 without a
+  // result.
   int Latency = 0;
-  // The assembler's `.m` form: acts only on the lanes enabled in rm.
+  // The assembler's `.m` form: operates only on the lanes enabled in rm.
   bit isMasked = false;
-  let NoPattern = !if(isMasked, "nothing asks for it under a mask", "");
+  let NoPattern = !if(isMasked, "no pattern needs it under a mask", "");
   bit isScratchpad = false;
-  // What it does: statements of the operation, the values that these name, and the register of the result.
+  // Semantics: the statements of the operation, the values that these name, and the register of the
+  // result.
   list<dag> Does = ?;
   list<dag> DoesAt63 = [];
   dag Inputs = (inputs);
@@ -40,7 +41,7 @@ class NaplesPUOp<InstFormat fmt, HwOp op, dag outs, dag ins, string asm>
 }
 
 // R: 00 | opcode 6 | rd 6 | rs0 6 | rs1 6 | 0 | L | FD | F0 | F1 | m.
-// The five letters of the last bits say which registers are vectors.
+// L marks the 64-bit form; FD, F0 and F1 mark vector registers; m marks the masked form.
 class InstRR<HwOp op, bit fd, bit f0, bit f1, bit m, dag outs, dag ins, string asm>
     : NaplesPUOp<FrmRR, op, outs, ins, asm> {
   let Inst{31-30} = 0b00;
@@ -77,8 +78,8 @@ class InstRR1<HwOp op, bit fd, bit f0, bit m, dag outs, dag ins, string asm>
   let Inputs = (inputs (bv_reg $src0):$a);
 }
 
-// I: 010 | opcode 5 | rd 6 | rs 6 | imm 9 | FD | F0 | m. The opcode is the low part of
-// the R opcode, so only R opcodes below 32 have this form.
+// I: 010 | opcode 5 | rd 6 | rs 6 | imm 9 | FD | F0 | m. The opcode is the low part of the R
+// opcode, so only R opcodes below 32 have this form.
 class InstRIBase<HwOp op, bit fd, bit f0, bit m, dag outs, dag ins, string asm>
     : NaplesPUOp<FrmRI, op, outs, ins, asm> {
   assert !eq(op.Code{5}, 0), "the number of this operation does not fit the I format, which has numbers 0 to 31";
@@ -116,8 +117,8 @@ class InstMVI<HwOp op, bit fd, bit m, dag outs, dag ins, string asm>
   let Output = (bv_reg $dst);
 }
 
-// M: 10 | opcode 6 | r 6 | base 6 | off 9 | L | S | m. No bit tells scalar from vector:
-// the opcode does.
+// M: 10 | opcode 6 | r 6 | base 6 | off 9 | L | S | m. The opcode determines whether the access is
+// scalar or vector; no other bit does.
 class InstMEM<HwOp op, bit scratchpad, bit m, dag outs, dag ins, string asm>
     : NaplesPUOp<FrmMEM, op, outs, ins, asm> {
   bits<6> dstsrc;
@@ -140,7 +141,7 @@ class InstMEM<HwOp op, bit scratchpad, bit m, dag outs, dag ins, string asm>
   let Output = (bv_reg $dstsrc);
 }
 
-// J: 01111 | opcode 3 | off 24. The hardware looks at bits 17:0 alone.
+// J: 01111 | opcode 3 | off 24. The hardware reads only bits 17:0.
 class InstJRA<HwOp op, dag outs, dag ins, string asm> : NaplesPUOp<FrmJRA, op, outs, ins, asm> {
   bits<24> addr;
   let Inst{31-27} = 0b01111;

@@ -1,23 +1,23 @@
 //===- NaplesPUInstrInfo.td - the instructions -------------------------------===//
 //
 // All 282 encodable instructions (docs/machine/formats.md). Letters in the names: S scalar and V
-// vector register, destination first; I immediate; _M the assembler's `.m` form, _U the
-// other one.
+// vector register, destination first; I immediate; _M the assembler's `.m` form (masked), _U the
+// form without mask.
 //
 //===----------------------------------------------------------------------===//
 
 //===----------------------------------------------------------------------===//
-// Classes the relations of NaplesPUInstrMappings.td select on
+// Classes that the relations of NaplesPUInstrMappings.td select on
 //===----------------------------------------------------------------------===//
 
-// Register form and immediate form of an operation. The register that becomes the
-// immediate is scalar.
+// The register form and the immediate form of an operation. The immediate replaces a scalar
+// register.
 class RegImmRel<string row, string form> {
   string RegImmRow = row;
   string OperandForm = form; // "reg", "imm"
 }
 
-// A masked instruction and the same one without mask.
+// A masked instruction and its form without mask.
 class MaskRel<string row, string form> {
   string MaskRow = row;
   string MaskForm = form; // "masked", "unmasked"
@@ -29,22 +29,22 @@ class SpaceRel<string row, string space> {
   string Space = space; // "mainmem", "scratchpad"
 }
 
-// Compares. Two with opposite results for all operands have equal InverseRow and
-// differ in InverseSide.
+// Compares. Two compares with opposite results for all operands have equal InverseRow and differ in
+// InverseSide.
 class InverseRel<string row, string side> {
   string InverseRow = row;
   string InverseSide = side;
 }
 
-// Two compares that give the same result with operands exchanged have equal SwapRow; one that
-// is its own partner has the side "self".
+// Two compares that return the same result with exchanged operands have equal SwapRow. A compare
+// that is its own partner has the side "self".
 class SwapRel<string row, string side> {
   string SwapRow = row;
   string SwapSide = side;
 }
 
 //===----------------------------------------------------------------------===//
-// Why an instruction has no pattern, where several have the same reason
+// Reasons for a missing pattern that several instructions share
 //===----------------------------------------------------------------------===//
 
 defvar FloatOrder = "orders bit patterns, not numbers (erratum float_compare_order)";
@@ -53,7 +53,7 @@ defvar FloatOrder = "orders bit patterns, not numbers (erratum float_compare_ord
 // R format
 //===----------------------------------------------------------------------===//
 
-// Two sources. The masked forms keep the old value in disabled lanes.
+// Operations on two sources. The masked forms keep the old value in disabled lanes.
 multiclass RRArith<HwOp op, string asm, bit commutable = false> {
   def SSS_32 : InstRR2<op, 0, 0, 0, 0, (outs GPR32:$dst), (ins GPR32:$src0, GPR32:$src1),
                        asm#" $dst, $src0, $src1">,
@@ -76,11 +76,12 @@ multiclass RRArith<HwOp op, string asm, bit commutable = false> {
   }
 }
 
-// One source. The names differ in where the underscore stands, so the caller gives it.
+// Operations on one source. The names differ in the position of the underscore, so the caller
+// passes them.
 multiclass RRUnary<HwOp op, string asm, string scalar, string vector, string suffixU,
                    string suffixM> {
   def scalar : InstRR1<op, 0, 0, 0, (outs GPR32:$dst), (ins GPR32:$src0), asm#" $dst, $src0">;
-  let NoPattern = "an intrinsic, which no CLIF instruction is" in
+  let NoPattern = "only an intrinsic uses it" in
   def vector#suffixU : InstRR1<op, 1, 1, 0, (outs VR512W:$dst), (ins VR512W:$src0),
                                asm#" $dst, $src0">,
                        MaskRel<op.Name#"_VV", "unmasked">;
@@ -90,8 +91,8 @@ multiclass RRUnary<HwOp op, string asm, string scalar, string vector, string suf
                        MaskRel<op.Name#"_VV", "masked">;
 }
 
-// A scalar compare gives 0 or 1 (floats: 0 or 0xFFFF); with a vector operand bit i of the
-// result belongs to lane i, and bits 31:16 of an integer result are undefined.
+// A scalar compare returns 0 or 1 (floats: 0 or 0xFFFF). With a vector operand, bit i of the result
+// belongs to lane i, and bits 31:16 of an integer result are undefined.
 multiclass RRCompare<HwOp op, string asm, string inverse, string inverseSide, string swap,
                      string swapSide> {
   let isCompare = true, isCommutable = !eq(swapSide, "self") in {
@@ -136,25 +137,25 @@ defm SLEUI : RRCompare<RR_CMPULE, "cmpule_i32", "ugt_ule", "b", "uge_ule", "b">;
 
 def SHUFFLEI_32 : InstRR2<RR_SHUFFLE, 1, 1, 1, 0, (outs VR512W:$dst),
                           (ins VR512W:$src0, VR512W:$src1), "shuffle_i32 $dst, $src0, $src1">;
-let NoPattern = "CLIF has constant numbers of lanes" in
+let NoPattern = "lane numbers are constants in CLIF" in
 def GET_LANEI_32 : InstRR2<RR_GETLANE, 0, 1, 0, 0, (outs GPR32:$dst),
                            (ins VR512W:$src0, GPR32:$src1), "getlane_i32 $dst, $src0, $src1">,
                    RegImmRel<"getlane_SV", "reg">;
 
-let isMoveReg = true, NoPattern = "copies are the register allocator's" in {
+let isMoveReg = true, NoPattern = "the register allocator inserts copies" in {
   def MOVE_SS_32 : InstRR1<RR_MOVE, 0, 0, 0, (outs GPR32:$dst), (ins GPR32:$src0),
                            "move_i32 $dst, $src0">;
   def MOVE_VV_32 : InstRR1<RR_MOVE, 1, 1, 0, (outs VR512W:$dst), (ins VR512W:$src0),
                            "move_i32 $dst, $src0">,
                    MaskRel<"move_VV", "unmasked">;
 }
-// Every lane gets the scalar.
+// Copies the scalar to every lane.
 def MOVE_VS_32 : InstRR1<RR_MOVE, 1, 0, 0, (outs VR512W:$dst), (ins GPR32:$src0),
                          "move_i32 $dst, $src0">,
                  MaskRel<"move_VS", "unmasked">;
 
-// Moves that keep the lanes disabled in rm. Same bits as the plain moves: the m bit
-// is not set, and the hardware would not look at it.
+// Moves that keep the lanes disabled in rm. They have the same bits as the plain moves: the m bit
+// is not set, and the hardware would ignore it.
 let Uses = [MR_REG], Constraints = "$dst = $oldvalue", isCodeGenOnly = true, isAsmParserOnly = true in {
   def MOVE_VV_M_32 : InstRR1<RR_MOVE, 1, 1, 0, (outs VR512W:$dst),
                              (ins VR512W:$src0, VR512W:$oldvalue), "move_i32 $dst, $src0">,
@@ -164,9 +165,9 @@ let Uses = [MR_REG], Constraints = "$dst = $oldvalue", isCodeGenOnly = true, isA
                      MaskRel<"move_VS", "masked"> { let isMasked = true; }
 }
 
-// Moves from and to rm, which the disassembler shows as move_i32.
+// Moves from and to rm, which the disassembler prints as move_i32.
 let isAsmParserOnly = true, hasSideEffects = true,
-    NoPattern = "emission sets the lane mask around what works under one" in {
+    NoPattern = "emission sets the lane mask around masked instructions" in {
   let Uses = [MR_REG] in
   def READMR : InstRR<RR_MOVE, 0, 0, 0, 0, (outs GPR32:$dst), (ins), "read_mr $dst"> {
     bits<6> dst;
@@ -191,7 +192,7 @@ defm SUBF : RRArith<RR_FSUB, "fsub_f32">;
 defm MULF : RRArith<RR_FMUL, "fmul_f32", true>;
 defm DIVF : RRArith<RR_FDIV, "fdiv_f32">;
 
-// As the hardware orders its operands: by bit pattern, equal only if all bits are.
+// Compares in the order of the hardware: by bit pattern; equal only if all bits are.
 let NoPattern = FloatOrder in {
 defm SEQFO : RRCompare<RR_CMPFEQ, "cmpfeq_f32", "feq_fne", "a", "feq", "self">;
 defm SNEFO : RRCompare<RR_CMPFNE, "cmpfne_f32", "feq_fne", "b", "fne", "self">;
@@ -204,11 +205,11 @@ defm SLEFO : RRCompare<RR_CMPFLE, "cmpfle_f32", "fgt_fle", "b", "fge_fle", "b">;
 defm SEXT8_32   : RRUnary<RR_SEXT8, "sext8_i32", "SS", "VV", "_U", "_M">;
 defm SEXT16_32  : RRUnary<RR_SEXT16, "sext16_i32", "SS", "VV", "_U", "_M">;
 defm I32TOF32_  : RRUnary<RR_ITOF, "itof_i32", "SS", "VV", "_U", "_M">;
-let NoPattern = "gives 0 for 128 to 255 (erratum ftoi_128_to_255)" in
+let NoPattern = "returns 0 for 128 to 255 (erratum ftoi_128_to_255)" in
 defm F32TOI32_  : RRUnary<RR_FTOI, "ftoi_i32", "SS", "VV", "_U", "_M">;
 
 // Bit i of the result is bit 0 of lane i.
-let NoPattern = "compares make masks" in
+let NoPattern = "masks are results of compares" in
 def CREATEMASK_32 : InstRR1<RR_CRTMASK, 0, 1, 0, (outs GPR32:$dst), (ins VR512W:$src0),
                             "crt_mask_i32 $dst, $src0">;
 // Never completes (erratum cross_product_missing).
@@ -275,7 +276,7 @@ def GET_LANEIimm : InstRI<RR_GETLANE, 0, 1, 0, (outs GPR32:$dst),
                           (ins VR512W:$src, simm9:$imm), "getlanei $dst, $src, $imm">,
                    RegImmRel<"getlane_SV", "imm">;
 
-// addi under another name, for addresses; the disassembler shows addi.
+// addi under another name, for addresses; the disassembler prints addi.
 let isAsmParserOnly = true, NoPattern = "another name of ADDSSI" in
 def LOAD_EFFECTIVE_ADDR : InstRIBase<RR_ADD, 0, 0, 0, (outs GPR32:$dst),
                                      (ins (LEAri $base, $off):$addr), "_lea $dst, $addr"> {
@@ -306,7 +307,7 @@ class MoveSym<HwOp op, dag outs, dag ins, string asm> : InstMVI<op, 0, 0, outs, 
   let Inputs = (inputs (bv_extract (bv_imm $addr), 15, 0):$imm, (bv_reg $dst):$old);
 }
 
-// All 32 bits, zero-extended.
+// Sets all 32 bits, to the zero-extended immediate.
 let NoPattern = "a part of CONST" in
 def MOVEISI : MoveImm<MVI_MOVEI, 0, 0, (outs GPR32:$dst), (ins imm16:$imm), "movei $dst, $imm">;
 def MOVEIVI_U : MoveImm<MVI_MOVEI, 1, 0, (outs VR512W:$dst), (ins imm16:$imm),
@@ -317,7 +318,7 @@ def MOVEIVI_M : MoveImm<MVI_MOVEI, 1, 1, (outs VR512W:$dst),
                         (ins imm16:$imm, VR512W:$oldvalue), "movei.m $dst, $imm">,
                 MaskRel<"movei", "masked">;
 
-// Bits 15:0 or 31:16; the other half keeps its value, so the destination is also a source.
+// Sets bits 15:0 or 31:16. The other half keeps its value, so the destination is also a source.
 multiclass MoveHalf<HwOp op, string asm> {
   let Constraints = "$dst = $oldvalue" in {
     let NoPattern = "a part of CONST" in
@@ -337,7 +338,7 @@ multiclass MoveHalf<HwOp op, string asm> {
 defm MOVEIL : MoveHalf<MVI_MOVEIL, "moveil">;
 defm MOVEIH : MoveHalf<MVI_MOVEIH, "moveih">;
 
-// Halves of an address; moveih and moveil to the disassembler.
+// Halves of an address; the disassembler prints moveih and moveil.
 let Constraints = "$dst = $oldvalue", NoPattern = "a part of SYMBOL_ADDR" in {
   def LEAH : MoveSym<MVI_MOVEIH, (outs GPR32:$dst), (ins abs_high:$addr, GPR32:$oldvalue),
                      "leah $dst, $addr">;
@@ -367,7 +368,7 @@ class VectorStore<HwOp op, bit spm, bit m, string asm>
   let mayStore = true;
 }
 
-defvar ByEmission = "emission makes it of the access in main memory (getScratchpadOp)";
+defvar ByEmission = "emission selects it in place of the access to main memory (getScratchpadOp)";
 
 multiclass ScalarLoads<HwOp op, string asm> {
   def _Mainmem    : ScalarLoad<op, 0, asm>, SpaceRel<op.Name, "mainmem">;
@@ -381,7 +382,7 @@ multiclass ScalarStores<HwOp op, string asm> {
   def _Scratchpad : ScalarStore<op, 1, asm#"_scratchpad">, SpaceRel<op.Name, "scratchpad">;
 }
 
-// Disabled lanes keep their value, which makes the old value an input of the masked form.
+// Disabled lanes keep their value, so the old value is an input of the masked form.
 multiclass VectorLoad<HwOp op, bit spm, string asm, string space> {
   let mayLoad = true in {
     let NoPattern = "packed elements are loaded unsigned, and emission chooses the memory (getScratchpadOp)" in
@@ -434,8 +435,9 @@ defm SV32B : VectorStores<MEM_STORE_V16I8, "store_v16i8">;
 defm SV32S : VectorStores<MEM_STORE_V16I16, "store_v16i16">;
 defm SV32W : VectorStores<MEM_STORE_V16I32, "store_v16i32">;
 
-// Gather and scatter: the assembler has them, the hardware does not (erratum
-// gather_scatter_missing). It takes the numbers of the vector registers for those of scalar ones.
+// Gather and scatter: the assembler supports them, the hardware does not (erratum
+// gather_scatter_missing). It takes the numbers of the vector registers for those of scalar
+// registers.
 let Inputs = (inputs (bv_add (bv_scalar $base), (bv_imm $off)):$address, (bv_scalar $dstsrc):$value),
     Output = (bv_scalar $dstsrc) in {
 let mayLoad = true, NoPattern = "does nothing (erratum gather_scatter_missing)" in {
@@ -478,7 +480,7 @@ let isBranch = true, isTerminator = true in {
       let Inst{17-0} = 0;
       let DecodeIgnored{17-0} = 0b111111111111111111;
     }
-    let isReturn = true, Uses = [RA_REG], NoPattern = "returns are the calling convention's" in
+    let isReturn = true, Uses = [RA_REG], NoPattern = "emitted by the calling convention" in
     def JRET : InstJBA<JBA_JRET, (outs), (ins), "jret"> {
       let Inst{23-0} = 0;
     }
@@ -501,7 +503,7 @@ let isBranch = true, isTerminator = true in {
   }
 }
 
-let isBranch = true, isCall = true, Defs = [RA_REG], NoPattern = "calls are the calling convention's" in {
+let isBranch = true, isCall = true, Defs = [RA_REG], NoPattern = "emitted by the calling convention" in {
   def JMPSR_OFF : InstJRA<JRA_JMPSR, (outs), (ins calltarget18:$addr, variable_ops),
                           "jmpsr $addr">;
   // Saves the wrong return address (erratum indirect_call_link).
@@ -519,30 +521,31 @@ let isBranch = true, isCall = true, Defs = [RA_REG], NoPattern = "calls are the 
 //===----------------------------------------------------------------------===//
 
 // src0 is the barrier's number, src1 the number of participants minus one.
-let NoPattern = "an intrinsic, which no CLIF instruction is" in
+let NoPattern = "only an intrinsic uses it" in
 def BARRIER : InstCTR2<CTR_BARRIER, (outs), (ins GPR32:$src0, GPR32:$src1),
                        "barrier $src0, $src1">;
-// Writes the line of this address back to memory.
-let NoPattern = "an intrinsic, which no CLIF instruction is" in
+// Writes the cache line of this address back to memory.
+let NoPattern = "only an intrinsic uses it" in
 def FLUSH : InstCTR<CTR_FLUSH, (outs), (ins GPR32:$src0), "flush $src0"> {
   let Inst{17-12} = 0;
   let mayStore = true;
 }
-// Writes the line back and drops it; the thread waits. The old assembler has no syntax for it.
-let NoPattern = "an intrinsic, which no CLIF instruction is" in
+// Writes the cache line back and invalidates it; the thread waits. The old assembler has no syntax
+// for it.
+let NoPattern = "only an intrinsic uses it" in
 def DCACHE_INV : InstCTR<CTR_DCACHE_INV, (outs), (ins GPR32:$src0), "dcache_inv $src0"> {
   let Inst{17-12} = 0;
   let mayStore = true;
 }
 // src1 is the number of the control register.
-let NoPattern = "an intrinsic, which no CLIF instruction is" in
+let NoPattern = "only an intrinsic uses it" in
 def READCR : InstCTR2<CTR_READ_CR, (outs GPR32:$src0), (ins GPR32:$src1),
                       "read_cr $src0, $src1">;
-let NoPattern = "an intrinsic, which no CLIF instruction is" in
+let NoPattern = "only an intrinsic uses it" in
 def WRITECR : InstCTR2<CTR_WRITE_CR, (outs), (ins GPR32:$src0, GPR32:$src1),
                        "write_cr $src0, $src1">;
 
-let NoPattern = "emission fills with it" in
+let NoPattern = "emission inserts it as filler" in
 def NOP : NaplesPUInst<FrmNOP, (outs), (ins), "nop"> {
   let Inst = 0xFFFFFFFF;
   let Does = [(do_nothing)];

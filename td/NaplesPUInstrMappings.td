@@ -1,4 +1,4 @@
-//===- NaplesPUInstrMappings.td - instructions that stand for each other ------===//
+//===- NaplesPUInstrMappings.td - relations between instructions --------------===//
 
 class OneWay<string relation, string filter, string row, string col, string from, string to>
     : InstrMapping {

@@ -1,18 +1,19 @@
-//===- NaplesPUIntrinsics.td - calls that the compiler answers itself ---------===//
+//===- NaplesPUIntrinsics.td - calls that become instructions -----------------===//
 //
-// A call to one of these names is not a call: it becomes an instruction or a short sequence. Names, types and meaning are those of
-// the C compiler's builtins (docs/intrinsics.md): `i32x16` stands for <16 x i32>, `f32x16` for <16 x float>, i32 for pointers.
+// The compiler replaces a call of one of these names by an instruction or a short sequence. Names,
+// types and meaning are those of the C compiler's builtins (docs/intrinsics.md): `i32x16` stands
+// for <16 x i32>, `f32x16` for <16 x float>, i32 for pointers.
 //
 //===----------------------------------------------------------------------===//
 
-// What becomes of the call.
+// The replacement of the call.
 class IntrinsicKind<string summary> {
   string Summary = summary;
 }
 def Operation      : IntrinsicKind<"`Instruction` on the arguments, in their order.">;
-def LaneBits       : IntrinsicKind<"`Instruction`, of whose result the bits of the lanes count.">;
+def LaneBits       : IntrinsicKind<"`Instruction`; only the lane bits of its result are used.">;
 def ShiftLeft      : IntrinsicKind<"A shift to the left by the whole amount.">;
-def ShiftRight     : IntrinsicKind<"A shift to the right by the whole amount, zeros coming in.">;
+def ShiftRight     : IntrinsicKind<"A logical shift to the right by the whole amount.">;
 def Compare        : IntrinsicKind<"A compare of lanes by `Condition`, one bit per lane.">;
 def BlockLoad      : IntrinsicKind<"A load of a vector.">;
 def BlockStore     : IntrinsicKind<"A store of a vector.">;
@@ -23,8 +24,8 @@ def ReadMask       : IntrinsicKind<"The mask.">;
 def WriteMask      : IntrinsicKind<"Sets the mask.">;
 def WriteMaskLanes : IntrinsicKind<"Sets the mask from the lowest bits of lanes.">;
 def ReadRegister   : IntrinsicKind<"Reads the control register `Register`.">;
-def ReadCycles     : IntrinsicKind<"Reads the cycle counter, all of it.">;
-def Missing        : IntrinsicKind<"Refused: nothing says what it means.">;
+def ReadCycles     : IntrinsicKind<"Reads all 64 bits of the cycle counter.">;
+def Missing        : IntrinsicKind<"Refused: its meaning is not documented.">;
 
 def IntrinsicKind : GenericEnum {
   let FilterClass = "IntrinsicKind";
@@ -33,16 +34,17 @@ def IntrinsicKind : GenericEnum {
 class Intrinsic<string name, IntrinsicKind kind, string result, string params, string summary> {
   string Name = "__builtin_npu_"#name;
   IntrinsicKind Kind = kind;
-  string Result = result;      // a CLIF type, or nothing
+  string Result = result;      // a CLIF type, or empty
   string Params = params;      // CLIF types
   string Summary = summary;
   string Instruction = "";
   string Condition = "";
-  // Of loads and stores: bits of an element in memory, whether it is sign-extended, and where it is.
+  // For loads and stores: the bits of an element in memory, whether a load sign-extends, and
+  // whether the access is to the scratchpad.
   bits<8> ElementBits = 32;
   bit Signed = false;
   bit Scratchpad = false;
-  // Only the lanes of the mask take part.
+  // Affects only the lanes of the mask.
   bit Masked = false;
   bits<8> Register = 0;
 }
@@ -67,9 +69,9 @@ class IntrinsicOp<string name, Instruction instruction, string result, string pa
 }
 
 def : IntrinsicOp<"barrier", BARRIER, "", "i32 i32",
-         "Waits until the second argument plus one threads are at the barrier of this number.">;
-def : IntrinsicOp<"flush", FLUSH, "", "i32", "Writes the line of this address back to memory.">;
-def : IntrinsicOp<"dcache_inv", DCACHE_INV, "", "i32", "Writes the line of this address back to memory and drops it.">;
+         "Waits at the barrier with the number of the first argument, until as many threads as the second argument plus one are there.">;
+def : IntrinsicOp<"flush", FLUSH, "", "i32", "Writes the cache line of this address back to memory.">;
+def : IntrinsicOp<"dcache_inv", DCACHE_INV, "", "i32", "Writes the cache line of this address back to memory and invalidates it.">;
 def : IntrinsicOp<"read_control_reg", READCR, "i32", "i32", "The control register of this number.">;
 def : IntrinsicOp<"write_control_reg", WRITECR, "", "i32 i32", "Writes the first argument to the control register of the second.">;
 def : IntrinsicOp<"clzi32", CLZSS_32, "i32", "i32", "Leading zeros.">;
@@ -78,18 +80,19 @@ def : IntrinsicOp<"clzv16i32", CLZVV_U_32, "i32x16", "i32x16", "Leading zeros of
 def : IntrinsicOp<"ctzv16i32", CTZVV_U_32, "i32x16", "i32x16", "Trailing zeros of each lane.">;
 foreach t = ["i32", "f32"] in
   def : IntrinsicOp<"shuffle"#t, SHUFFLEI_32, t#"x16", t#"x16 i32x16",
-           "In each lane the lane of the first vector whose number, 0 to 15, is in the second; the hardware leaves larger numbers undefined.">;
+           "Each lane of the second vector is the number, 0 to 15, of a lane of the first vector; a larger number gives an undefined lane.">;
 
-// The float unit as it is, and shifts by the whole amount: what the runtime builds on.
+// Plain operations of the float unit, and shifts by the whole amount. The runtime uses them.
 foreach op = ["add", "mul", "div"] in
   def : IntrinsicOp<"raw_f"#op, !cast<Instruction>(!toupper(op)#"FSSS_32"), "i32", "i32 i32", "The float unit's f"#op#" on bits.">;
 def : IntrinsicOp<"raw_itof", I32TOF32_SS, "i32", "i32", "The float unit's conversion to a float, as bits.">;
 def : IntrinsicOp<"raw_ftoi", F32TOI32_SS, "i32", "i32", "The float unit's conversion to an integer, from bits.">;
-def : Intrinsic<"raw_shl", ShiftLeft, "i32", "i32 i32", "A shift to the left; by 32 and more, 0.">;
-def : Intrinsic<"raw_shr", ShiftRight, "i32", "i32 i32", "A shift to the right; by 32 and more, 0.">;
+def : Intrinsic<"raw_shl", ShiftLeft, "i32", "i32 i32", "A shift to the left; 0 for amounts of 32 and more.">;
+def : Intrinsic<"raw_shr", ShiftRight, "i32", "i32 i32", "A logical shift to the right; 0 for amounts of 32 and more.">;
 
 //===----------------------------------------------------------------------===//
-// Compares and masks. The mask is a state of the function: all lanes at its start, and nothing that a call changes.
+// Compares and masks. The mask is state of the function: it has all lanes at the start of the
+// function, and calls do not change it.
 //===----------------------------------------------------------------------===//
 
 class IntrinsicCompare<string name, string condition, string type>
@@ -102,11 +105,11 @@ foreach cc = ["eq", "ne", "sgt", "sge", "slt", "sle", "ugt", "uge", "ult", "ule"
 foreach cc = ["eq", "ne", "gt", "ge", "lt", "le"] in
   def : IntrinsicCompare<"mask_cmpf32_"#cc, cc, "f32x16">;
 
-def : Intrinsic<"createmaskv16i32", LaneBits, "i32", "i32x16", "One bit per lane, its lowest one."> {
+def : Intrinsic<"createmaskv16i32", LaneBits, "i32", "i32x16", "One bit per lane: its lowest bit."> {
   let Instruction = "CREATEMASK_32";
 }
 def : Intrinsic<"read_mask_reg", ReadMask, "i32", "", "The mask, one bit per lane.">;
-def : Intrinsic<"write_mask_reg", WriteMask, "", "i32", "Sets the mask; bits above the sixteenth are cut off.">;
+def : Intrinsic<"write_mask_reg", WriteMask, "", "i32", "Sets the mask; bits above the sixteenth are ignored.">;
 def : Intrinsic<"write_mask_regv16i32", WriteMaskLanes, "", "i32x16", "Sets the mask from the lowest bit of each lane.">;
 foreach t = ["i32", "f32"] in
   def : Intrinsic<"vector_mix"#t, Mix, t#"x16", t#"x16 "#t#"x16",
@@ -115,7 +118,8 @@ foreach t = ["i32", "f32"] in
   }
 
 //===----------------------------------------------------------------------===//
-// Memory. Lanes outside of the mask: a load gives them any value, a store leaves their memory alone.
+// Memory. Lanes outside the mask: a load leaves them undefined, a store does not write their
+// memory.
 //===----------------------------------------------------------------------===//
 
 class IntrinsicBlock<string name, IntrinsicKind kind, string result, string params, string summary, bit scratchpad, bit masked>
@@ -125,14 +129,15 @@ class IntrinsicBlock<string name, IntrinsicKind kind, string result, string para
   let Masked = masked;
 }
 
-// `form` is the end of a name: the space, and whether the mask counts.
+// The end of a name: the memory, and whether the access is masked.
 class IntrinsicForm<bit scratchpad, bit masked> {
   string Suffix = !if(scratchpad, "_scratchpad", "")#!if(masked, "_masked", "");
   bit Scratchpad = scratchpad;
   bit Masked = masked;
 }
 defvar Forms = [IntrinsicForm<0, 0>, IntrinsicForm<0, 1>, IntrinsicForm<1, 0>, IntrinsicForm<1, 1>];
-// Words in main memory have no name without a mask: they are ordinary loads and stores.
+// Word accesses to main memory without a mask have no intrinsic: they are ordinary loads and
+// stores.
 defvar WordForms = [IntrinsicForm<0, 1>, IntrinsicForm<1, 0>, IntrinsicForm<1, 1>];
 
 foreach form = WordForms in
@@ -166,10 +171,10 @@ foreach masked = [0, 1] in
   }
 
 def : Intrinsic<"crossprodv16i32", Missing, "i32x16", "i32x16 i32x16",
-                "The hardware has no such operation, and no document says what it would compute.">;
+                "The hardware has no such operation, and its meaning is not documented.">;
 
 //===----------------------------------------------------------------------===//
-// What the C compiler has no names for
+// Intrinsics that the C compiler does not have
 //===----------------------------------------------------------------------===//
 
 class Reads<string name, ControlRegister register, string summary> : Intrinsic<name, ReadRegister, "i32", "", summary> {

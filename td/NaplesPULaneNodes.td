@@ -1,9 +1,10 @@
 //===- NaplesPULaneNodes.td - operations on lanes and the forms they have -----===//
 //
-// An instruction on sixteen lanes takes two vectors, a vector and a scalar, or a vector and an immediate, and works on all lanes
-// or on those of a mask. Which of these forms an operation becomes depends on what its operands are: a vector, a scalar in every
-// lane, or a constant in every lane. So an operation is a node here, with a pattern for each form; the patterns of CLIF
-// (NaplesPUVectorPatterns.td) only say which operation it is.
+// An instruction on sixteen lanes takes two vectors, a vector and a scalar, or a vector and an
+// immediate, and operates on all lanes or on those of a mask. The operands of an operation
+// determine its form: a vector, a scalar in every lane, or a constant in every lane. So each
+// operation is a node here, with a pattern for each form; the CLIF patterns
+// (NaplesPUVectorPatterns.td) only choose the operation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,50 +12,50 @@
 // Operands
 //===----------------------------------------------------------------------===//
 
-// A vector; in a pattern and a result, a number is in every lane.
+// A vector. A number in a pattern or a result stands for the number in every lane.
 def lanes : RegOperand<VR512W, "Lanes"> {
   let IsleConst = "const_lanes";
   let IsleMatch = "splat_const";
   let HoldsValues = true;
 }
-// One bit per lane. Bits above the sixteenth mean nothing.
+// One bit per lane. Bits above the sixteenth are undefined.
 def lane_mask : MaskOperand<GPR32, MR_REG, "Word"> {
   let IsleConst = "const_word";
   let IsleMatch = "mask_const";
 }
 defvar AllLanes = 0xffff;
-// A type of CLIF.
+// A CLIF type.
 def vt : PseudoOperand<"Type">;
 
 // The same scalar in every lane.
 def splat_reg   : OperandLeaf<lanes, GPR32, "splat_reg"> { let Complexity = 3; }
-// The same, but no constant.
+// The same scalar in every lane, but not a constant.
 def splat_scalar : OperandLeaf<lanes, GPR32, "splat_scalar"> { let Complexity = 3; }
 def splat_simm9 : OperandLeaf<lanes, simm9, "splat_simm9">;
 def splat_imm16 : OperandLeaf<lanes, imm16, "splat_imm16">;
 def mask_simm9  : OperandLeaf<lane_mask, simm9, "word_simm9">;
 
-// The scalar in every lane.
+// Copies the scalar to every lane.
 def SPLAT : PseudoInst<(outs lanes), (ins word:$x), "word_lanes">;
 
 //===----------------------------------------------------------------------===//
 // Operations
 //===----------------------------------------------------------------------===//
 
-// `folded` computes the same of two scalars.
+// `folded` computes the operation on two scalars.
 class LaneNode<Instruction folded, list<SDNodeProperty> props = []>
     : TargetNode<(outs lanes), (ins lanes:$a, lanes:$b), props> {
   let FoldedBy = folded;
   let Fold = "fold_lanes";
 }
-// On the lanes of the mask; the others are those of the last operand.
+// Operates on the lanes of the mask; the other lanes are those of the last operand.
 class MaskedNode<list<SDNodeProperty> props = []>
     : TargetNode<(outs lanes), (ins lane_mask:$m, lanes:$a, lanes:$b, lanes:$old), props>;
 multiclass MaskedLaneNode<Instruction folded, list<SDNodeProperty> props = []> {
   def "" : LaneNode<folded, props>;
   def _m : MaskedNode<props>;
 }
-// Floats are not folded.
+// A node without folding, for floats.
 multiclass FloatLaneNode<list<SDNodeProperty> props = []> {
   def "" : TargetNode<(outs lanes), (ins lanes:$a, lanes:$b), props>;
   def _m : MaskedNode<props>;
@@ -76,7 +77,8 @@ defm lane_fsub  : FloatLaneNode;
 defm lane_fmul  : FloatLaneNode<[SDNPCommutative]>;
 defm lane_fdiv  : FloatLaneNode;
 
-// A vector that an instruction writes over in part. What is in every lane is made anew, so that no copy is needed.
+// A vector that an instruction overwrites in part. A scalar in every lane is materialized again,
+// which saves a copy.
 def lane_fresh : TargetNode<(outs lanes), (ins lanes:$x)>;
 def : Pat<(lane_fresh splat_imm16:$x), (MOVEIVI_U $x)>;
 def : Pat<(lane_fresh splat_scalar:$x), (MOVE_VS_32 $x)>;
@@ -117,7 +119,7 @@ defm : MaskedVectorScalarForms<"lane_fsub", "SUBF">;
 defm : MaskedVectorScalarForms<"lane_fmul", "MULF">;
 defm : MaskedVectorScalarForms<"lane_fdiv", "DIVF">;
 
-// What needs no instruction.
+// Operations that need no instruction.
 foreach op = ["add", "sub", "or", "xor", "shl", "srl", "sra"] in
   def : Pat<(!cast<TargetNode>("lane_"#op) lanes:$a, 0), (COPY $a)>;
 def : Pat<(lane_and lanes:$a, -1), (COPY $a)>;
@@ -125,14 +127,14 @@ def : Pat<(lane_mul lanes:$a, 1), (COPY $a)>;
 def : Pat<(lane_and lanes:$a, 0), (COPY 0)>;
 def : Pat<(lane_mul lanes:$a, 0), (COPY 0)>;
 def : Pat<(lane_or lanes:$a, -1), (COPY -1)>;
-// There is no form that subtracts a vector from an immediate.
+// No form subtracts a vector from an immediate.
 def : Pat<(lane_sub 0, lanes:$a), (lane_mul $a, -1)> { let AddedComplexity = 1; }
 
 //===----------------------------------------------------------------------===//
 // Operations on one vector
 //===----------------------------------------------------------------------===//
 
-// Constants, extended from eight and from sixteen bits.
+// Constants, sign-extended from eight or sixteen bits.
 def splat_sext8  : OperandLeaf<lanes, lanes, "splat_sext8">;
 def splat_sext16 : OperandLeaf<lanes, lanes, "splat_sext16">;
 
@@ -144,16 +146,16 @@ def : Pat<(lane_sext8 lanes:$a), (SEXT8_32VV_U $a)>;
 def : Pat<(lane_sext16 splat_sext16:$a), (COPY $a)>;
 def : Pat<(lane_sext16 lanes:$a), (SEXT16_32VV_U $a)>;
 
-// The scalar in every lane of a register.
+// Copies the scalar to every lane of a register.
 def lane_splat : TargetNode<(outs VR512W), (ins GPR32:$x)>;
 def : Pat<(lane_splat GPR32:$x), (MOVE_VS_32 $x)>;
-// The lanes that the numbers in the other vector name.
+// Selects lanes of the first vector by the numbers in the second.
 def lane_shuffle : TargetNode<(outs lanes), (ins lanes:$a, lanes:$index)>;
 def : Pat<(lane_shuffle lanes:$a, lanes:$index), (SHUFFLEI_32 $a, $index)>;
 def lane_extract : TargetNode<(outs GPR32), (ins lanes:$a, simm9:$n)>;
 def : Pat<(lane_extract lanes:$a, simm9:$n), (GET_LANEIimm $a, $n)>;
 
-// Elements of this type in whole lanes.
+// Extends elements of this type to whole lanes.
 def lane_sext : TargetNode<(outs lanes), (ins vt:$ty, lanes:$a)>;
 def : Pat<(lane_sext v16i8, lanes:$a), (lane_sext8 $a)>;
 def : Pat<(lane_sext v16i16, lanes:$a), (lane_sext16 $a)>;
@@ -188,7 +190,7 @@ multiclass LaneCompareForms<TargetNode op, string inst> {
   def : Pat<(op lanes:$a, splat_reg:$b), (!cast<Instruction>(inst#"SVS_U_32") $a, $b)>;
   def : Pat<(op lanes:$a, splat_simm9:$b), (!cast<Instruction>(inst#"SVI") $a, $b)>;
 }
-// With the operands exchanged where only the left one is the same in every lane.
+// Exchanges the operands if only the left one is the same in every lane.
 multiclass OrderedLaneCompareForms<TargetNode op, string inst, string swapped> : LaneCompareForms<op, inst> {
   def : Pat<(op splat_reg:$a, lanes:$b), (!cast<Instruction>(swapped#"SVS_U_32") $b, $a)> { let AddedComplexity = -2; }
   def : Pat<(op splat_simm9:$a, lanes:$b), (!cast<Instruction>(swapped#"SVI") $b, $a)> { let AddedComplexity = -2; }
@@ -208,7 +210,7 @@ defm : OrderedLaneCompareForms<lane_setule, "SLEUI", "SGEUI">;
 // Masks
 //===----------------------------------------------------------------------===//
 
-// Bits 31:16 of a vector compare are undefined (erratum vector_compare_upper_half).
+// Bits 31:16 of the result of a vector compare are undefined (erratum vector_compare_upper_half).
 def UpperHalfUndefined : Predicate<"upper_half_undefined">;
 
 def mask_and : WordNode<lane_mask, ANDSSS_32, [SDNPCommutative]>;
@@ -231,10 +233,10 @@ def : Pat<(mask_not lane_mask:$m), (mask_xor $m, -1)> {
   let AddedComplexity = 1;
   let Predicates = [UpperHalfUndefined];
 }
-// On a machine where upper bits are zero, they stay zero.
+// If the upper bits are zero, they stay zero.
 def : Pat<(mask_not lane_mask:$m), (mask_xor $m, AllLanes)>;
 
-// A word that is zero if no lane is in the mask.
+// A word that is zero if and only if the mask is empty.
 def mask_any : TargetNode<(outs word), (ins lane_mask:$m)>;
 def : Pat<(mask_any lane_mask:$m), (word_shl $m, 16)> {
   let AddedComplexity = 1;
@@ -266,7 +268,7 @@ def : Pat<(lane_signs v16i8, lanes:$a), (CREATEMASK_32 (lane_srl $a, 7))>;
 def : Pat<(lane_signs v16i16, lanes:$a), (CREATEMASK_32 (lane_srl $a, 15))>;
 def : Pat<(lane_signs vt:$ty, lanes:$a), (CREATEMASK_32 (lane_srl $a, 31))>;
 
-// The mask with nothing above the sixteenth bit.
+// The mask with zeros above the sixteenth bit.
 def mask_clean : TargetNode<(outs word), (ins lane_mask:$m)>;
 def : Pat<(mask_clean lane_mask:$m), (word_and $m, AllLanes)> {
   let AddedComplexity = 1;
@@ -278,7 +280,7 @@ def : Pat<(mask_clean lane_mask:$m), (COPY $m)>;
 // Ranges
 //===----------------------------------------------------------------------===//
 
-// Whole lanes, or the nearest numbers of the type.
+// Clamps lanes to the range of the type. Types of 32 bits need no clamping.
 def lane_clamp_s : TargetNode<(outs lanes), (ins vt:$ty, lanes:$a)>;
 def lane_clamp_u : TargetNode<(outs lanes), (ins vt:$ty, lanes:$a)>;
 multiclass Clamp<ValueType ty, int least, int most, int unsigned> {
@@ -293,7 +295,8 @@ def : Pat<(lane_clamp_s vt:$ty, lanes:$a), (COPY $a)>;
 def : Pat<(lane_clamp_u vt:$ty, lanes:$a), (COPY $a)>;
 
 //===----------------------------------------------------------------------===//
-// Shift amounts: modulo the width of an element, which the hardware does not do (erratum shift_amount_not_modulo)
+// Shift amounts. They are taken modulo the element width; the hardware does not do this (erratum
+// shift_amount_not_modulo).
 //===----------------------------------------------------------------------===//
 
 def ElementModuloBack : SDNodeXForm<lanes, 2, "element_modulo_back">;
@@ -306,7 +309,7 @@ def : Pat<(lane_amount vt:$ty, word:$n), (SPLAT $n)> {
   let AddedComplexity = 1;
   let Predicates = [ShiftsAreModulo];
 }
-// The other direction.
+// The amount for the opposite direction of a rotation.
 def lane_amount_back : TargetNode<(outs lanes), (ins vt:$ty, word:$n)>;
 def : Pat<(lane_amount_back vt:$ty, any_const:$n), (ElementModuloBack $ty, $n)> { let AddedComplexity = 4; }
 def : Pat<(lane_amount_back vt:$ty, word:$n), (lane_amount $ty, (SUBSSS_32 0, $n))>;
@@ -321,7 +324,8 @@ defm lane_rotl : LaneRotate<lane_amount, lane_amount_back>;
 defm lane_rotr : LaneRotate<lane_amount_back, lane_amount>;
 
 //===----------------------------------------------------------------------===//
-// Compares of floats, by integer compares of their bits: the unit's own order bit patterns (erratum float_compare_order)
+// Float compares, by integer compares of the bits. The float unit's compares order bit patterns
+// (erratum float_compare_order).
 //===----------------------------------------------------------------------===//
 
 def splat_fzero : OperandLeaf<lanes, lanes, "splat_fzero"> { let Complexity = 5; }
@@ -334,12 +338,12 @@ class FloatCompare<list<SDNodeProperty> props = []> : TargetNode<(outs lane_mask
 
 def lane_isnan : TargetNode<(outs lane_mask), (ins lanes:$a)>;
 def : Pat<(lane_isnan lanes:$a), (lane_setugt (lane_shl $a, 1), 0xff000000)>;
-// One of them is a NaN.
+// Tests whether one operand is a NaN.
 def lane_setuno : FloatCompare;
 def : Pat<(lane_setuno lanes:$a, lanes:$a), (lane_isnan $a)> { let AddedComplexity = 1; }
 def : Pat<(lane_setuno lanes:$a, lanes:$b), (mask_or (lane_isnan $a), (lane_isnan $b))>;
 
-// Equal numbers: the same bits and no NaN, or two zeros.
+// Tests for equal numbers: the same bits and no NaN, or two zeros.
 def lane_setoeq : FloatCompare<[SDNPCommutative]>;
 def : Pat<(lane_setoeq lanes:$a, splat_fzero:$b), (lane_seteq (lane_shl $a, 1), 0)>;
 def : Pat<(lane_setoeq lanes:$a, splat_fnan:$b), (COPY 0)>;
@@ -348,12 +352,15 @@ def : Pat<(lane_setoeq lanes:$a, lanes:$b),
           (seq (lane_seteq $a, $b):$same, (lane_setule (lane_shl $a, 1), 0xff000000):$number, (mask_and $same, $number):$equal,
                (lane_seteq (lane_shl (lane_or $a, $b), 1), 0):$zeros, (mask_or $equal, $zeros))>;
 
-// An integer in the order of the numbers, the same for both zeros. NaNs lie beyond the infinities.
+// An integer key in the order of the numbers, equal for both zeros. Keys of NaNs are beyond those
+// of the infinities.
 def lane_fkey : TargetNode<(outs lanes), (ins lanes:$a)>;
 def : Pat<(lane_fkey lanes:$a),
           (seq (lane_sra $a, 31):$sign, (lane_srl $sign, 1):$flips, (lane_xor $a, $flips):$flipped, (lane_sub $flipped, $sign))>;
 
-// Neither is a NaN, which has a key above infinity or below minus infinity and would have to be the lower or the higher one.
+// Also tests that neither operand is a NaN. The key of a NaN is above infinity or below minus
+// infinity. If the keys are in order, tests of $y against infinity and of $x against minus infinity
+// are enough.
 def lane_setolt : FloatCompare;
 def lane_setole : FloatCompare;
 foreach cc = ["lt", "le"] in
@@ -362,12 +369,13 @@ foreach cc = ["lt", "le"] in
                  (mask_and (mask_and (!cast<TargetNode>("lane_set"#cc) $x, $y), (lane_setle $y, Infinity)),
                            (lane_setge $x, 0x80800000)))>;
 
-// A number in the order of the floats, -0 below +0.
+// An integer key in the order of the floats, with -0 below +0.
 def lane_forder : TargetNode<(outs lanes), (ins lanes:$a)>;
 def : Pat<(lane_forder lanes:$a), (seq (lane_sra $a, 31):$sign, (lane_srl $sign, 1):$flips, (lane_xor $a, $flips))>;
 
 //===----------------------------------------------------------------------===//
-// Memory. Bytes and half-words are packed; loading them reads the wrong elements (erratum packed_vector_loads).
+// Memory. Bytes and half-words are packed; loads of them read the wrong elements (erratum
+// packed_vector_loads).
 //===----------------------------------------------------------------------===//
 
 def lane_load : TargetNode<(outs lanes), (ins vt:$ty, MEMri:$addr)>;
@@ -379,7 +387,8 @@ def : Pat<(lane_store v16i8, lanes:$x, MEMri:$addr), (SV32BMainmem_U $x, $addr)>
 def : Pat<(lane_store v16i16, lanes:$x, MEMri:$addr), (SV32SMainmem_U $x, $addr)>;
 def : Pat<(lane_store vt:$ty, lanes:$x, MEMri:$addr), (SV32WMainmem_U $x, $addr)>;
 
-// The lanes of a mask. The scratchpad packs no elements, so a masked access there is one of words.
+// Stores the lanes of a mask. The scratchpad has no packed elements, so a masked store there writes
+// words.
 def lane_store_m : TargetNode<(outs), (ins vt:$ty, lane_mask:$m, lanes:$x, MEMri:$addr)>;
 def : Pat<(lane_store_m v16i8, lane_mask:$m, lanes:$x, MEMri:$addr), (SV32BMainmem_M $m, $x, $addr)>;
 def : Pat<(lane_store_m v16i16, lane_mask:$m, lanes:$x, MEMri:$addr), (SV32SMainmem_M $m, $x, $addr)>;

@@ -1,10 +1,9 @@
-//===- NaplesPULegalize.td - what becomes of each CLIF instruction ------------===//
+//===- NaplesPULegalize.td - legalization of CLIF instructions ----------------===//
 //
-// One cell for each CLIF opcode and type: what the compiler does so that the machine
-// can do it. The terms are LLVM's. The type is the controlling type of the
-// instruction: that of its result or, where results say nothing, of its first
-// operand. `validate` refuses by this table, and `docs/clif-support.md` is made from
-// it and compared with what really compiles.
+// One cell for each CLIF opcode and type: how the compiler legalizes it. The terms are LLVM's. The
+// type is the controlling type of the instruction: the type of the result or, if results do not
+// determine it, of the first operand. `validate` refuses instructions by this table.
+// `docs/clif-support.md` is generated from it and compared with what compiles.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,19 +18,19 @@ def LegalizeAction : GenericEnum {
   let FilterClass = "LegalizeAction";
 }
 
-def Legal     : LegalizeAction<"One machine instruction at most.">;
-def Promote   : LegalizeAction<"Operands are extended to the 32 bits of a register or lane, and the instruction is done there.">;
+def Legal     : LegalizeAction<"At most one machine instruction.">;
+def Promote   : LegalizeAction<"Operands are extended to the 32 bits of a register or lane, and the operation works on these.">;
 def Expand    : LegalizeAction<"Several machine instructions.">;
-def Split     : LegalizeAction<"The value is words in several registers, and the instruction is done word by word.">;
-def Scalarize : LegalizeAction<"What is done to a scalar is done to each lane; to those of a vector register by a routine of the runtime.">;
+def Split     : LegalizeAction<"The value occupies several registers, one word each, and the operation works word by word.">;
+def Scalarize : LegalizeAction<"The scalar operation is applied to each lane; a routine of the runtime applies it to the lanes of a vector register.">;
 def LibCall   : LegalizeAction<"A routine of the runtime is called.">;
 def Custom    : LegalizeAction<"The code depends on more than the operands: the frame, the users, constants, other blocks.">;
-def Refused   : LegalizeAction<"It is not compiled.">;
+def Refused   : LegalizeAction<"Not compiled.">;
 
-// When a record holds. Those that say nothing hold always.
+// The condition under which a record applies. A record without one always applies.
 class LegalizeCondition<string summary> {
   string Summary = summary;
-  bit OfInstruction = false; // it depends on the instruction, and not on the settings alone
+  bit OfInstruction = false; // depends on the instruction, not only on the settings
 }
 def LegalizeCondition : GenericEnum {
   let FilterClass = "LegalizeCondition";
@@ -48,32 +47,35 @@ def AtomicsUnlocked : LegalizeCondition<"Unless `atomics=core` or `atomics=machi
 def PinnedReg       : LegalizeCondition<"With `enable_pinned_reg=true`.">;
 def NoPinnedReg     : LegalizeCondition<"Unless `enable_pinned_reg=true`.">;
 def MaybeUnaligned  : InstructionCondition<"Without the flag `aligned`, unless the address is known to be aligned.">;
-def OperandIsNarrow : InstructionCondition<"On an operand of less than 32 bits, or such lanes.">;
+def OperandIsNarrow : InstructionCondition<"On an operand with less than 32 bits, or with lanes of less than 32 bits.">;
 def LanesDiffer     : InstructionCondition<"Between types with different numbers of lanes.">;
 def DynamicSize     : InstructionCondition<"On vectors of dynamic size.">;
 def ThreadLocal     : InstructionCondition<"Of a thread-local symbol.">;
 def NotThreadLocal  : InstructionCondition<"Of a global value that is not a thread-local symbol.">;
 def NotASymbol      : InstructionCondition<"Of a global value that is not a symbol.">;
-// The name, the signature and the kind of call; what is wrong with them is said in words of their own.
+// The name, the signature and the kind of the call. The message for each fault is not in td.
 def BadCallee       : InstructionCondition<"Of an intrinsic or with a signature that cannot be called this way.">;
 
-// What becomes of these opcodes on these types. Of several records for one cell, the first whose condition holds counts;
-// exactly one has none, and it counts if no other does.
+// The action for these opcodes on these types. If a cell has several records, the first one whose
+// condition holds applies. Exactly one record of a cell has no condition; it applies if no
+// condition holds.
 class OperationAction<list<string> opcodes, list<ClifType> types, LegalizeAction action,
                       LegalizeCondition when = Always> {
   list<string> Opcodes = opcodes; // as in CLIF
   list<ClifType> Types = types;
   LegalizeAction Action = action;
   LegalizeCondition When = when;
-  // Of refusals: what is refused, with `$op` for the opcode and `$ty` for the type, and the nearest form that works.
+  // For refusals: the refused form, with `$op` for the opcode and `$ty` for the type, and the
+  // nearest form that compiles.
   string What = "";
   string NearestForm = "";
-  // Of LibCall and Scalarize: the routine of the runtime that does all of it, on the words of the operands or on each lane of
-  // them. f16 is computed in f32. Without one, rules of lowering call routines.
+  // For LibCall and Scalarize: the routine of the runtime that does the whole operation, on the
+  // words of the operands or on each of their lanes. f16 is computed in f32. If unset, lowering
+  // rules call routines.
   RuntimeRoutine Routine = ?;
 }
 
-// What a routine of the runtime does.
+// Operations that a routine of the runtime does.
 class CallRoutine<list<string> opcodes, list<ClifType> types, string routine, LegalizeCondition when = Always,
                   LegalizeAction action = LibCall>
     : OperationAction<opcodes, types, action, when> {
@@ -87,14 +89,15 @@ class Refuse<list<string> opcodes, list<ClifType> types, string form, string wha
   let NearestForm = form;
 }
 
-// How many machine instructions an opcode is on the types of the columns, as a function of this one instruction has them at
-// `opt_level=none`; -1 if there is no such form, or none in line. Measured: NaplesPUCosts.td.
+// The number of machine instructions of an opcode on each type of the columns, in a function of
+// this one instruction at `opt_level=none`; -1 if the form does not exist or is not inline.
+// Measured: NaplesPUCosts.td.
 class InstructionCounts<string opcode, list<int> counts> {
   string Opcode = opcode;
   list<int> Counts = counts;
 }
 
-// What is said of a value of a type without a column.
+// The message for a value whose type has no column.
 class UnsupportedTypes<string what, string form> {
   string What = what;
   string NearestForm = form;
@@ -109,7 +112,8 @@ class LegalizeTypes<list<ClifType> types> {
 // Types
 //===----------------------------------------------------------------------===//
 
-// Instructions without a controlling type have `untyped`, all types that are not listed `OtherVT`.
+// `untyped` is the column of instructions without a controlling type, `OtherVT` that of all types
+// that are not listed.
 def NaplesPUTypes : LegalizeTypes<[i8, i16, i32, i64, i128, f16, f32, f64, f128, v16i8, v16i16, v16i32, v16f32,
                                    untyped, OtherVT]>;
 
@@ -118,7 +122,7 @@ def : UnsupportedTypes<"$op with a value of type $ty",
 
 defvar narrowTypes = [i8, i16];
 defvar wordTypes = [i32];
-defvar splitTypes = [i64, i128];      // several of them
+defvar splitTypes = [i64, i128];      // several words
 defvar floatTypes = [f16, f32];       // in one register
 defvar splitFloatTypes = [f64, f128];
 defvar packedTypes = [v16i8, v16i16];  // narrow lanes
@@ -134,7 +138,8 @@ defvar registerTypes = narrowTypes # wordTypes # packedTypes # laneTypes;
 // Integers
 //===----------------------------------------------------------------------===//
 
-// The low bits of the result depend on low bits alone, so upper bits of narrow operands do not matter.
+// Low bits of the result depend only on low bits of the operands, so upper bits of narrow operands
+// do not matter.
 def : OperationAction<["iadd", "isub", "imul"], registerTypes, Legal>;
 def : OperationAction<["iadd", "isub"], splitTypes, Split>;
 def : OperationAction<["imul"], [i64], Split>;
@@ -170,7 +175,7 @@ def : OperationAction<["umul_overflow", "smul_overflow"], [i64], LibCall>;
 def : OperationAction<["uadd_overflow_trap"], wordTypes, Expand>;
 def : OperationAction<["uadd_overflow_trap"], [i64], Split>;
 
-// The amount is taken modulo the width, which the machine does not do.
+// The amount is taken modulo the width; the machine does not do this.
 def : OperationAction<["ishl", "ushr", "sshr", "rotl", "rotr"], narrowTypes # packedTypes, Promote>;
 def : OperationAction<["ishl", "ushr", "sshr", "rotl", "rotr"], wordTypes # laneTypes, Expand>;
 def : OperationAction<["ishl", "ushr", "sshr", "rotl", "rotr"], [i64], Split>;
@@ -188,14 +193,14 @@ def : OperationAction<["popcnt"], laneTypes, Expand>;
 def : OperationAction<["icmp"], narrowTypes # packedTypes, Promote>;
 def : OperationAction<["icmp"], wordTypes, Legal>;
 def : OperationAction<["icmp"], splitTypes, Split>;
-// One bit per lane in a scalar register, and lanes only for users that want them.
+// One bit per lane in a scalar register; expanded to lanes only for uses that need lanes.
 def : OperationAction<["icmp"], laneTypes, Custom>;
 
 //===----------------------------------------------------------------------===//
 // Choices
 //===----------------------------------------------------------------------===//
 
-// There is no conditional move, so a select is a branch; on lanes it is a masked move.
+// The machine has no conditional move, so a select is a branch. On lanes it is a masked move.
 def : OperationAction<["select", "select_spectre_guard"], narrowTypes # wordTypes # floatTypes # vectorTypes, Custom>;
 def : OperationAction<["select", "select_spectre_guard"], splitTypes # splitFloatTypes, Split>;
 def : OperationAction<["bitselect"], narrowTypes # wordTypes # floatTypes # vectorTypes, Expand>;
@@ -233,7 +238,7 @@ def : OperationAction<["iconst"], [i64], Split>;
 def : OperationAction<["f16const"], [untyped], Legal>;
 def : OperationAction<["f32const"], [untyped], Expand>;
 def : OperationAction<["f64const", "f128const"], [untyped], Split>;
-// Constants that are not the same in every lane stand after the code.
+// Constants that differ between lanes are placed after the code.
 def : OperationAction<["vconst"], vectorTypes, Custom>;
 
 def : OperationAction<["stack_addr", "get_frame_pointer"], [i32], Custom>;
@@ -243,14 +248,14 @@ def : OperationAction<["stack_addr", "get_frame_pointer", "get_stack_pointer", "
 def : Refuse<["func_addr"], [i32, i64], "it is an instruction: wrap it in a function", "the address of an intrinsic",
              BadCallee>;
 def : OperationAction<["func_addr"], [i32], Expand>;
-// A routine finds the block of the thread.
+// A routine finds the thread-local block of the thread.
 def : OperationAction<["symbol_value"], [i32, i64, i128], LibCall, ThreadLocal>;
 def : Refuse<["symbol_value"], [i32, i64, i128], "compute it with loads and sums",
              "$op of a global value that is not a symbol", NotASymbol>;
 def : OperationAction<["symbol_value"], [i32], Expand>;
 def : OperationAction<["symbol_value"], [i64, i128], Split>;
 def : Refuse<["symbol_value"], narrowTypes # allFloatTypes # vectorTypes, "an address has 32 bits: use i32">;
-def : Refuse<["tls_value"], [i32, i64, i128], "use symbol_value", "$op of what is not a thread-local symbol", NotThreadLocal>;
+def : Refuse<["tls_value"], [i32, i64, i128], "use symbol_value", "$op of a global value that is not a thread-local symbol", NotThreadLocal>;
 def : OperationAction<["tls_value"], [i32, i64, i128], LibCall>;
 def : Refuse<["tls_value"], narrowTypes # allFloatTypes # vectorTypes, "an address has 32 bits: use i32">;
 def : OperationAction<["dynamic_stack_addr"], [i32], Custom>;
@@ -264,14 +269,14 @@ def : OperationAction<["get_pinned_reg", "set_pinned_reg"], [i64], Split>;
 // Memory
 //===----------------------------------------------------------------------===//
 
-// Sixteen bytes come from the two lines that they may be in.
+// Sixteen bytes are loaded from the two cache lines that may contain them.
 def : OperationAction<["load"], [v16i8], Expand, MaybeUnaligned>;
 def : OperationAction<["load"], !listremove(vectorTypes, [v16i8]), LibCall, MaybeUnaligned>;
 def : OperationAction<["store"], vectorTypes, LibCall, MaybeUnaligned>;
 def : OperationAction<["load", "store"], [i16, i32] # floatTypes, Expand, MaybeUnaligned>;
 def : OperationAction<["load", "store"], narrowTypes # wordTypes # floatTypes # laneTypes # floatLaneTypes, Legal>;
 def : OperationAction<["load", "store"], splitTypes # splitFloatTypes, Split>;
-// The hardware's loads of bytes and half-words to lanes read the wrong ones.
+// The hardware's packed vector loads read the wrong elements (erratum packed_vector_loads).
 def : OperationAction<["load"], packedTypes, Expand>;
 def : OperationAction<["store"], packedTypes, Legal>;
 
@@ -279,14 +284,14 @@ def : OperationAction<["uload8", "sload8", "istore8"], [i16, i32], Legal>;
 def : OperationAction<["uload16", "sload16", "istore16"], [i32], Expand, MaybeUnaligned>;
 def : OperationAction<["uload16", "sload16", "istore16"], [i32], Legal>;
 def : OperationAction<["uload8", "sload8", "istore8", "uload16", "sload16", "istore16", "istore32"], [i64], Split>;
-// The result is an i64; the type is that of the address.
+// The result is an i64; the controlling type is that of the address.
 def : OperationAction<["uload32", "sload32"], [i32, i64], Split>;
 defvar wideningLoads = ["uload8x8", "sload8x8", "uload16x4", "sload16x4", "uload32x2", "sload32x2"];
 def : OperationAction<wideningLoads, [i32, i64], Scalarize>;
 
 def : OperationAction<["atomic_load"], narrowTypes # wordTypes, Legal>;
-// What is read and written in several steps happens while no other thread has the lock, and so do stores, which
-// would otherwise come between the steps of another thread.
+// A read and write in several steps holds the lock. Stores take the lock too: they could otherwise
+// fall between the steps of another thread.
 defvar atomicHelp = "`atomics=machine` makes it atomic for all threads, `atomics=core` for those of one core";
 def : OperationAction<["atomic_store"], narrowTypes # wordTypes, Expand, AtomicsUnlocked>;
 def : OperationAction<["atomic_store"], narrowTypes # wordTypes, LibCall>;
@@ -317,7 +322,7 @@ foreach op = ["add", "sub", "mul", "div"] in {
 }
 def : OperationAction<floatArithmetic, [f32] # floatLaneTypes, Legal>;
 foreach op = floatFunctions in {
-  // The routines of fmin and fmax are named after what they compute.
+  // The routines of fmin and fmax are called `min` and `max`.
   defvar name = !cond(!eq(op, "fmin"): "min", !eq(op, "fmax"): "max", true: op);
   def : CallRoutine<[op], !if(!eq(op, "fma"), [f32], [f16, f32]), "f32_"#name>;
   def : CallRoutine<[op], [f64], "f64_"#name>;
@@ -326,10 +331,10 @@ foreach op = floatFunctions in {
 foreach op = ["sqrt", "fma"] in
   def : CallRoutine<[op], floatLaneTypes, "f32_"#op, Always, Scalarize>;
 def : OperationAction<!listremove(floatFunctions, ["sqrt", "fma"]), floatLaneTypes, Expand>;
-// In f64, which is wide enough for this one.
+// Computed in f64, whose precision is sufficient for f16.
 def : OperationAction<["fma"], [f16], LibCall>;
 
-// The float unit's own compares order bit patterns, so these are integer compares.
+// The float unit's compares order bit patterns, so float compares become integer compares.
 def : OperationAction<["fcmp"], floatTypes # floatLaneTypes, Expand>;
 def : OperationAction<["fcmp"], splitFloatTypes, LibCall>;
 def : OperationAction<["fneg", "fabs", "fcopysign"], floatTypes # floatLaneTypes, Expand>;
@@ -338,7 +343,7 @@ def : OperationAction<["fneg", "fabs", "fcopysign"], splitFloatTypes, Split>;
 def : OperationAction<["fpromote"], [f32, f64, f128], LibCall>;
 def : OperationAction<["fdemote"], [f16, f32, f64], LibCall>;
 
-// CLIF's verifier lets these pass.
+// CLIF's verifier accepts these.
 defvar sameLanes = "convert scalars to scalars and vectors to vectors";
 defvar notLanes = "$op between types with different numbers of lanes";
 def : Refuse<floatToIntegerSat # ["x86_cvtt2dq"], integerTypes # packedTypes # laneTypes, sameLanes, notLanes, LanesDiffer>;
@@ -361,19 +366,19 @@ def : OperationAction<["insertlane", "scalar_to_vector"], vectorTypes, Expand>;
 def : OperationAction<["swizzle", "shuffle", "x86_pshufb"], [untyped], Expand>;
 def : OperationAction<["vany_true", "vall_true"], packedTypes, Promote>;
 def : OperationAction<["vany_true", "vall_true"], laneTypes # floatLaneTypes, Expand>;
-// The type is that of the result.
+// The controlling type is that of the result.
 def : OperationAction<["vhigh_bits"], narrowTypes # wordTypes, Expand>;
 def : OperationAction<["vhigh_bits"], [i64], Split>;
 def : OperationAction<["iadd_pairwise"], packedTypes # laneTypes, Expand>;
 
-// Their operands or results have other numbers of lanes.
+// Operands and results have different numbers of lanes.
 def : OperationAction<["swiden_low", "swiden_high", "uwiden_low", "uwiden_high"], packedTypes # laneTypes, Scalarize>;
 def : OperationAction<["fvdemote", "fvpromote_low", "x86_pmaddubsw"], [untyped], Scalarize>;
 
-// Cranelift gives these a result of one i8.
+// Cranelift types the result of these as a single i8.
 def : Refuse<["icmp", "fcmp"], [OtherVT], "take parts with extract_vector", "$op of vectors of dynamic size", DynamicSize>;
 
-// Vectors that no register holds are taken apart (`src/legalize/scalarize.rs`).
+// Vectors that do not fit a vector register are split into lanes (`src/legalize/scalarize.rs`).
 def : OperationAction<["load", "store"], [OtherVT], Scalarize>;
 def : OperationAction<["iadd", "isub", "imul", "umulhi", "smulhi", "band", "bor", "bxor", "bnot", "ineg", "iabs", "popcnt",
                        "smin", "umin", "smax", "umax", "avg_round", "uadd_sat", "sadd_sat", "usub_sat", "ssub_sat",
@@ -384,7 +389,7 @@ def : OperationAction<["iadd", "isub", "imul", "umulhi", "smulhi", "band", "bor"
                        "x86_pmulhrsw", "x86_cvtt2dq", "fadd", "fsub", "fmul", "fdiv", "sqrt", "fma", "fneg", "fabs",
                        "fcopysign", "fmin", "fmax", "ceil", "floor", "trunc", "nearest", "fcvt_to_uint_sat",
                        "fcvt_to_sint_sat", "fcvt_from_uint", "fcvt_from_sint"], [OtherVT], Scalarize>;
-// Vectors of dynamic size are of fixed size by then (`src/legalize/dynamic.rs`).
+// Vectors of dynamic size have a fixed size at this stage (`src/legalize/dynamic.rs`).
 def : OperationAction<["extract_vector"], [OtherVT], Scalarize>;
 
 //===----------------------------------------------------------------------===//
@@ -413,6 +418,6 @@ def : OperationAction<["try_call_indirect"], [i32], Custom>;
 def : OperationAction<["try_call_indirect"], [i64], Split>;
 def : OperationAction<["get_exception_handler_address"], [i32], Expand>;
 def : OperationAction<["get_exception_handler_address"], [i64], Split>;
-// It would restore the register as the stack left it.
+// A stack switch would restore the pinned register to the value saved with the stack.
 def : Refuse<["stack_switch"], [i32, i64], "switch off enable_pinned_reg", "$op", PinnedReg>;
 def : OperationAction<["stack_switch"], [i32, i64], LibCall>;

@@ -1,7 +1,7 @@
 //===- NaplesPUOperands.td - operands that are not registers ----------------===//
 //
-// docs/machine/objects.md. Every range is checked: the hardware keeps the low bits of the field
-// and says nothing.
+// docs/machine/objects.md. Every range is checked, because the hardware silently keeps the low bits
+// of the field.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,8 +10,8 @@ def simm9 : SImmOperand<9> {
   let IsleConst = "simm9_const";
 }
 
-// Both the signed and the unsigned reading of 16 bits are accepted; the disassembler
-// shows the signed one.
+// Both the signed and the unsigned reading of 16 bits are accepted; the disassembler prints the
+// signed one.
 def imm16 : Operand<i32> {
   let FieldBits = 16;
   let SignificantBits = 16;
@@ -33,12 +33,12 @@ class AbsHalf : Operand<i32> {
 def abs_high : AbsHalf;
 def abs_low  : AbsHalf;
 
-// Signed byte distance from the branch itself; there is no scaling.
+// Signed distance from the branch itself, in bytes; not scaled.
 def brtarget18 : SImmOperand<18> {
   let OperandType = "OPERAND_PCREL";
   let Shape = "b";
 }
-// The J format has 24 bits for it, of which the hardware reads 18.
+// The J format has 24 bits for the distance, of which the hardware reads 18.
 class JumpTarget : SImmOperand<18> {
   let OperandType = "OPERAND_PCREL";
   let FieldBits = 24;
@@ -47,7 +47,7 @@ class JumpTarget : SImmOperand<18> {
 def jmptarget18  : JumpTarget;
 def calltarget18 : JumpTarget;
 
-// Signed byte offset of a memory access; not scaled.
+// Signed offset of a memory access, in bytes; not scaled.
 def offset9 : SImmOperand<9>;
 
 class MemOperand<dag sub> : Operand<i32> {
@@ -57,7 +57,7 @@ class MemOperand<dag sub> : Operand<i32> {
   let Shape = "m";
 }
 def MEMri    : MemOperand<(ops GPR32:$base, offset9:$off)>;
-// One address a lane. No hardware does it (erratum gather_scatter_missing).
+// One address per lane. The hardware does not implement it (erratum gather_scatter_missing).
 def V16MEMri : MemOperand<(ops VR512W:$base, offset9:$off)> { let Shape = "g"; }
-// An address computed, not accessed.
+// An address that is computed but not accessed.
 def LEAri    : MemOperand<(ops GPR32:$base, offset9:$off)>;

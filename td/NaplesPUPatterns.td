@@ -1,8 +1,8 @@
-//===- NaplesPUPatterns.td - CLIF instructions that are one or two of ours ----===//
+//===- NaplesPUPatterns.td - selection of scalar CLIF instructions ------------===//
 //
-// Integer operations up to 32 bits, and the float unit's. i8 and i16 live in 32-bit registers with undefined
-// upper bits: an operation whose low bits depend on low bits alone is matched for all three
-// types; the others extend narrow operands (zext32, sext32).
+// Integer operations of up to 32 bits, and operations of the float unit. i8 and i16 are in 32-bit
+// registers with undefined upper bits. An operation whose low result bits depend only on low
+// operand bits is matched for all three types; the others extend narrow operands (zext32, sext32).
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,7 +12,7 @@
 
 def int32 : TypeSet<[i8, i16, i32], "int_fits_in_32">;
 def narrow : TypeSet<[i8, i16], "int_narrow">;
-// A shift amount: its low bits are in the low register whatever its type.
+// A shift amount. Its low bits are in the low register for every type.
 def anyint : TypeSet<[i8, i16, i32, i64, i128], ""> { let LowWordOnly = true; }
 
 def float32 : TypeSet<[f32], "">;
@@ -87,7 +87,7 @@ def store   : SDNode<"(store flags $0 p offset)", SDTStore, [SDNPMemOperand]>;
 def truncstore8  : SDNode<"(istore8 flags $0 p offset)", SDTStore, [SDNPMemOperand]>;
 def truncstore16 : SDNode<"(istore16 flags $0 p offset)", SDTStore, [SDNPMemOperand]>;
 
-// Control flow. Blocks and their arguments are the compiler's business.
+// Control flow. The compiler handles blocks and their arguments.
 def br      : SDNode<"(jump _)", SDTNone>;
 def brcond  : SDNode<"(brif $0 _ _)", SDTUse>;
 def brtable : SDNode<"(br_table $0 _)", SDTUse>;
@@ -108,11 +108,11 @@ def fence : SDNode<"(fence)", SDTNone>;
 def sequence_point : SDNode<"(sequence_point)", SDTNone>;
 def debugtrap : SDNode<"(debugtrap)", SDTNone>;
 
-// f32 arithmetic is the float unit's own (setting strict_float is off).
+// f32 arithmetic uses the float unit (setting strict_float is off).
 def HardwareFloat : Predicate<"hardware_float">;
-// There is a float unit, exact or not.
+// The machine has a float unit, whether or not strict_float is set.
 def HasFPU : Predicate<"has_fpu">;
-// Both operands are one value.
+// Both operands are the same value.
 def SameOperands : OperandPredicate<"same_value", ["a", "b"]>;
 // The machine takes shift amounts modulo 32 (erratum shift_amount_not_modulo is corrected).
 def ShiftsAreModulo : Predicate<"shifts_are_modulo">;
@@ -152,32 +152,33 @@ def imm9    : ImmLeaf<simm9, "simm9">;
 def imm9neg : ImmLeaf<simm9, "simm9_neg">;
 // The constant, zero-extended from its type, fits.
 def uimm8   : ImmLeaf<simm9, "uimm8">;
-// A shift amount modulo 32.
+// A constant shift amount, modulo 32.
 def imm5    : ImmLeaf<simm9, "uimm5">;
-// A constant, zero- and sign-extended from its type.
+// A constant, zero-extended or sign-extended from its type.
 def const_u : ImmLeaf<imm32, "const_u32">;
 def const_s : ImmLeaf<simm32, "const_i32">;
 // A constant of any type.
 def imm     : PatLeaf<anyint, "is_const">;
-// 0.
+// The constant 0.
 def zero    : PatLeaf<int32, "zero">;
-// A float constant: 0.0, without and with its sign.
+// Float constants: +0.0, any with a clear sign bit, any with a set sign bit.
 def fpimm0   : PatLeaf<float32, "float_zero">;
 def fpimmpos : PatLeaf<float32, "float_positive">;
 def fpimmneg : PatLeaf<float32, "float_negative">;
 // A NaN.
 def fpnan    : PatLeaf<float32, "float_nan">;
-// One that is a number: any, its bits, and its key (FKEY) as immediate and as any number.
+// Float constants that are not NaN: the value, its bits, and its key (FKEY) as an immediate and as
+// any 32-bit number.
 def fpimm    : PatLeaf<float32, "float_number">;
 def fpbits   : ImmLeaf<imm32, "float_number_bits">;
 def fpkey9   : ImmLeaf<simm9, "float_key_simm9">;
 def fpkey    : ImmLeaf<simm32, "float_key">;
 
-// A register of which all 32 bits are known to be the zero-extended value.
+// A register whose 32 bits are known to be the zero-extended value.
 def zero_extended : PatLeaf<int32, "known_zero_extended">;
 // 0 or 1 in all 32 bits.
 def boolean : PatLeaf<int32, "boolean">;
-// A narrow load that can extend the sign: it has no other user.
+// A single-use narrow load, which can be a sign-extending one.
 def lone_load : PatLeaf<narrow, "lone_narrow_load">;
 
 // The value, extended to 32 bits.
@@ -185,10 +186,11 @@ def zext32  : ComplexPattern<int32, GPR32, "zext32">;
 def sext32  : ComplexPattern<int32, GPR32, "sext32">;
 // 1 if the value is not zero, else 0.
 def truth   : ComplexPattern<int32, GPR32, "truth">;
-// Whether the value is not zero.
+// The condition that the value is not zero.
 def cond    : ComplexPattern<anyint, condition, "cond">;
 
-// Of a type: its width in bits, the width less 1, and others named after what they are for.
+// Immediates from a type: its width in bits, the width minus 1, and others that are named after
+// their use.
 def width       : SDNodeXForm<simm9, 1, "width_imm">;
 def amount_mask : SDNodeXForm<simm9, 1, "amount_mask">;
 def clz_bias    : SDNodeXForm<simm9, 1, "neg_spare_imm">;
@@ -198,23 +200,25 @@ def bit_above   : SDNodeXForm<imm32, 1, "bit_above">;
 def amount      : SDNodeXForm<simm9, 2, "const_amount">;
 def amount_back : SDNodeXForm<simm9, 2, "const_amount_back">;
 
-// An access that is aligned to its size and has the machine's order of bytes, and any other one in either order.
+// An access that is aligned to its size and has the machine's byte order; and any other access, in
+// either order.
 class Aligned<int align> : AddrPattern<MEMri, 2, "is_aligned", "access_address", align>;
 def aligned1  : Aligned<1>;
 def aligned2  : Aligned<2>;
 def bigendian : AddrPattern<MEMri, 1, "is_big_endian", "access_address", 1>;
 def anyaddr   : AddrPattern<MEMri, 0, "", "access_address", 1>;
-// The address some bytes further; a word from the address of an access is in reach.
+// The address plus a number of bytes. A word after the address of an access is always within the
+// range of the offset.
 def addr_plus : SDNodeXForm<MEMri, 2, "address_plus">;
 
-// The only user of a narrow load wants the sign extended.
+// The only use of a narrow load needs it sign-extended.
 def WantsSign : InstPredicate<"wants_sign">;
 
 //===----------------------------------------------------------------------===//
 // Arithmetic and logic
 //===----------------------------------------------------------------------===//
 
-// Commuted forms of commutative nodes are made by the pattern compiler.
+// The pattern compiler generates the commuted forms of commutative nodes.
 
 multiclass LowBitsPat<SDNode op, Instruction reg, Instruction imm> {
   def : Pat<(int32 (op GPR32:$a, GPR32:$b)), (reg $a, $b)>;
@@ -228,7 +232,7 @@ defm : LowBitsPat<and, ANDSSS_32, ANDSSI>;
 defm : LowBitsPat<or, ORSSS_32, ORSSI>;
 defm : LowBitsPat<xor, XORSSS_32, XORSSI>;
 
-// 256 has no place in an immediate, -256 has.
+// 256 does not fit the immediate, -256 does.
 let AddedComplexity = -1 in {
   def : Pat<(int32 (add GPR32:$a, imm9neg:$b)), (SUBSSI $a, $b)>;
   def : Pat<(int32 (sub GPR32:$a, imm9neg:$b)), (ADDSSI $a, $b)>;
@@ -249,7 +253,7 @@ defm : MinMaxPat<umax, zext32, SGTUISSS_32>;
 
 def : Pat<(int32 (bitselect GPR32:$mask, GPR32:$a, GPR32:$b)),
           (XORSSS_32 (ANDSSS_32 (XORSSS_32 $a, $b), $mask), $b)>;
-// Looks at the top bit of its condition.
+// blendv tests the top bit of its condition.
 def : Pat<(int32 (blendv sext32:$c, GPR32:$a, GPR32:$b)), (SELECT (NONZERO (SLTSISSI $c, 0)), $a, $b)>;
 
 multiclass WordPat<SDNode op, Instruction reg, Instruction imm> {
@@ -293,7 +297,7 @@ def : Pat<(int32 (build_pair (narrow:$half zext32:$lo), GPR32:$hi)),
 // Overflow: result and flag
 //===----------------------------------------------------------------------===//
 
-// 1 if a + b = sum, or a - b = difference, overflows as signed 32-bit numbers.
+// 1 if a + b (= sum) or a - b (= difference) overflows as a signed 32-bit number.
 def SADD_FLAG : OutPatFrag<(outs GPR32:$flag), (ins GPR32:$a, GPR32:$b, GPR32:$sum), "signed_add_overflow",
     (SRLSSI (ANDSSS_32 (XORSSS_32 $a, $sum), (XORSSS_32 $b, $sum)), 31)>;
 def SSUB_FLAG : OutPatFrag<(outs GPR32:$flag), (ins GPR32:$a, GPR32:$b, GPR32:$difference), "signed_sub_overflow",
@@ -310,8 +314,8 @@ def : Pat<(i32 (smulo GPR32:$a, GPR32:$b)),
 def : Pat<(i32 (uaddo_carry GPR32:$a, GPR32:$b, truth:$carry)),
           (seq (ADDSSS_32 $a, $b):$first, (ADDSSS_32 $first, $carry):$sum,
                (results $sum, (ORSSS_32 (SLTUISSS_32 $first, $a), (SLTUISSS_32 $sum, $first))))>;
-// Of the two additions at most one overflows unless the carry takes the first overflow back, so the whole sum overflows if
-// exactly one of them does.
+// The whole sum overflows if exactly one of the two additions does: both can overflow only if the
+// carry reverts the overflow of the first.
 def : Pat<(i32 (saddo_carry GPR32:$a, GPR32:$b, truth:$carry)),
           (seq (ADDSSS_32 $a, $b):$first, (ADDSSS_32 $first, $carry):$sum,
                (results $sum, (XORSSS_32 (SADD_FLAG $a, $b, $first), (SADD_FLAG $first, $carry, $sum))))>;
@@ -326,9 +330,9 @@ def : Pat<(i32 (ssubo_carry GPR32:$a, GPR32:$b, truth:$borrow)),
 def : Pat<(i32 (uaddo_trap GPR32:$a, GPR32:$b, trapcode:$code)),
           (seq (ADDSSS_32 $a, $b):$sum, (TRAP_IF (NONZERO (SLTUISSS_32 $sum, $a)), $code), (COPY $sum))>;
 
-// Narrow numbers, extended, do not overflow a register: the flag is a look at the bits above them.
+// Extended narrow numbers do not overflow a register, so the flag depends on the bits above them.
 multiclass NarrowOverflowPat<ValueType ty, Instruction extend> {
-  // A carry, a borrow, and whether a number is none that was sign-extended.
+  // The flag is the carry, the borrow, or whether the number differs from its sign extension.
   defvar size = ty.Size;
   def : Pat<(ty (uaddo zext32:$a, zext32:$b)),
             (seq (ADDSSS_32 $a, $b):$sum, (results $sum, (SRLSSI $sum, size)))>;
@@ -364,10 +368,11 @@ def : Pat<(i32 (ctlz GPR32:$a)), (CLZSS_32 $a)>;
 def : Pat<(i32 (cttz GPR32:$a)), (CTZSS_32 $a)>;
 let AddedComplexity = -1 in {
   def : Pat<(narrow:$ty (ctlz zext32:$a)), (ADDSSI (CLZSS_32 $a), (clz_bias $ty))>;
-  // A one above the type stops the count at its width.
+  // A 1 above the type limits the count to its width.
   def : Pat<(narrow:$ty (cttz GPR32:$a)), (CTZSS_32 (ORSSS_32 $a, (CONST (bit_above $ty))))>;
 }
-// Bits equal to the sign are zeros of a ^ (a >> 31); the sign itself is one too many.
+// Bits equal to the sign are zeros of a ^ (a >> 31). The count includes the sign itself, so it is
+// one too high.
 def : Pat<(int32:$ty (cls sext32:$a)), (ADDSSI (CLZSS_32 (XORSSS_32 $a, (SRASSI $a, 31))), (cls_bias $ty))>;
 
 // Exchanges neighbouring bytes, then the halves.
@@ -376,13 +381,13 @@ def SWAP_BYTES : OutPatFrag<(outs GPR32:$dst), (ins GPR32:$a), "swap_bytes",
          (ORSSS_32 (ANDSSS_32 (SRLSSI $a, 8), $mask), (SLLSSI (ANDSSS_32 $a, $mask), 8)):$pairs,
          (ORSSS_32 (SRLSSI $pairs, 16), (SLLSSI $pairs, 16)))>;
 
-// Exchanges the bits that the mask selects with those `distance` above them.
+// Exchanges the bits that the mask selects with the bits `distance` above them.
 def SWAP_BITS : OutPatFrag<(outs GPR32:$dst), (ins GPR32:$a, GPR32:$mask, simm9:$distance), "swap_bits",
     (ORSSS_32 (ANDSSS_32 (SRLSSI $a, $distance), $mask), (SLLSSI (ANDSSS_32 $a, $mask), $distance))>;
 def REVERSE_IN_BYTES : OutPatFrag<(outs GPR32:$dst), (ins GPR32:$a), "reverse_in_bytes",
     (SWAP_BITS (SWAP_BITS (SWAP_BITS $a, 0x55555555, 1), 0x33333333, 2), 0x0F0F0F0F, 4)>;
 
-// Sums of bits in ever wider fields; the multiplication adds the four bytes up.
+// Sums bits in fields of increasing width; the multiplication adds the four bytes.
 def ONES : OutPatFrag<(outs GPR32:$dst), (ins GPR32:$a), "ones",
     (seq (SUBSSS_32 $a, (ANDSSS_32 (SRLSSI $a, 1), 0x55555555)):$pairs,
          (ADDSSS_32 (ANDSSS_32 $pairs, 0x33333333), (ANDSSS_32 (SRLSSI $pairs, 2), 0x33333333)):$nibbles,
@@ -417,7 +422,7 @@ defm : ShiftPat<shl, SLLSSS_32, SLLSSI>;
 defm : ShiftPat<srl, SRLSSS_32, SRLSSI>;
 defm : ShiftPat<sra, SRASSS_32, SRASSI>;
 
-// Narrow numbers are extended as the shift wants it.
+// Narrow numbers are extended as the shift requires.
 multiclass NarrowShiftPat<SDNode op, ComplexPattern extend, Instruction reg, Instruction regI> {
   let AddedComplexity = -1 in {
     def : Pat<(narrow:$ty (op extend:$a, imm:$n)), (regI $a, (amount $ty, $n))>;
@@ -454,7 +459,7 @@ let Predicates = [HardwareFloat] in {
   def : Pat<(f32 (fdiv f32:$a, f32:$b)), (DIVFSSS_32 $a, $b)>;
 }
 
-// Signs are bits.
+// Sign operations work on the bits.
 def : Pat<(f32 (fcopysign f32:$a, fpimmpos:$b)), (ANDSSS_32 $a, 0x7FFFFFFF)>;
 let AddedComplexity = -2 in
 def : Pat<(f32 (fcopysign f32:$a, fpimmneg:$b)), (ORSSS_32 $a, 0x80000000)>;
@@ -485,7 +490,8 @@ defm : ComparePat<setuge, SGEUISSS_32, SGEUISSI, SLEUISSI>;
 defm : ComparePat<setult, SLTUISSS_32, SLTUISSI, SGTUISSI>;
 defm : ComparePat<setule, SLEUISSS_32, SLEUISSI, SGEUISSI>;
 
-// Narrow operands are extended. Constants and 16-bit values extend the sign in one instruction, which equality allows.
+// Narrow operands are extended. Equality allows either extension; sign extension takes one
+// instruction for constants and 16-bit values.
 multiclass NarrowComparePat<PatFrag cond, ComplexPattern extend, ImmLeaf constant, Instruction reg, Instruction regI> {
   let AddedComplexity = -2 in {
     def : Pat<(cond (narrow extend:$a), extend:$b), (reg $a, $b)>;
@@ -503,7 +509,8 @@ defm : NarrowComparePat<setugt, zext32, uimm8, SGTUISSS_32, SGTUISSI>;
 defm : NarrowComparePat<setuge, zext32, uimm8, SGEUISSS_32, SGEUISSI>;
 defm : NarrowComparePat<setult, zext32, uimm8, SLTUISSS_32, SLTUISSI>;
 defm : NarrowComparePat<setule, zext32, uimm8, SLEUISSS_32, SLEUISSI>;
-// A byte loses its upper bits as fast, and often they are zeros.
+// Zero extension of a byte takes one instruction too, and often the upper bits are known to be
+// zero.
 def : Pat<(seteq (i8 zext32:$a), uimm8:$b), (SEQSISSI $a, $b)>;
 def : Pat<(setne (i8 zext32:$a), uimm8:$b), (SNESISSI $a, $b)>;
 
@@ -511,7 +518,7 @@ def : Pat<(setne (i8 zext32:$a), uimm8:$b), (SNESISSI $a, $b)>;
 // Conditions
 //===----------------------------------------------------------------------===//
 
-// A compare of a full register with zero is a condition already.
+// A compare of a full register with zero already is a condition.
 def : SelectPat<cond, (setne int32:$a, zero:$b), (NONZERO (zext32 $a))>;
 def : SelectPat<cond, (seteq int32:$a, zero:$b), (ISZERO (zext32 $a))>;
 def : SelectPat<cond, (int32 zext32:$a), (NONZERO $a)>;
@@ -523,21 +530,23 @@ def : Pat<(int32 (select cond:$c, GPR32:$a, GPR32:$b)), (SELECT $c, $a, $b)>;
 def : Pat<(int32 (bmask truth:$a)), (SUBSSS_32 0, $a)>;
 
 //===----------------------------------------------------------------------===//
-// Compares of floats: integer compares, right for every bit pattern (erratum float_compare_order)
+// Float compares: integer compares that are correct for every bit pattern (erratum
+// float_compare_order)
 //===----------------------------------------------------------------------===//
 
-// An integer in the order of the numbers, the same for both zeros. NaNs lie beyond the infinities.
+// An integer key in the order of the numbers, equal for both zeros. Keys of NaNs are beyond those
+// of the infinities.
 def FKEY : OutPatFrag<(outs GPR32:$key), (ins GPR32:$a), "float_order_key",
     (seq (SRASSI $a, 31):$sign, (SUBSSS_32 (XORSSS_32 $a, (SRLSSI $sign, 1)), $sign))>;
 
-// 1 if `a` is below `b` (or equal, as the instruction says) and neither is a NaN: the key of one is above that of infinity or
-// below that of minus infinity. If the keys are in order, `a` can only be one of the low ones and `b` only one of the high ones, unless both
-// are of the same kind.
+// 1 if `a` is below `b` (or equal, depending on the instruction) and neither is a NaN. The key of a
+// NaN is above that of infinity or below that of minus infinity. If the keys are in order, tests of
+// `b` against infinity and of `a` against minus infinity are enough.
 multiclass FloatOrder<string isle, Instruction compare, Instruction compareI> {
   def _RR : OutPatFrag<(outs GPR32:$flag), (ins GPR32:$a, GPR32:$b), isle,
       (seq (FKEY $a):$ka, (FKEY $b):$kb,
            (ANDSSS_32 (ANDSSS_32 (compare $ka, $kb), (SLESISSS_32 $kb, 0x7F800000)), (SGESISSS_32 $ka, 0x80800000)))>;
-  // One of them is a constant, given by its key.
+  // One operand is a constant, given by its key.
   def _RI : OutPatFrag<(outs GPR32:$flag), (ins GPR32:$a, simm9:$kb), isle#"_imm",
       (seq (FKEY $a):$ka, (ANDSSS_32 (compareI $ka, $kb), (SGESISSS_32 $ka, 0x80800000)))>;
   def _RC : OutPatFrag<(outs GPR32:$flag), (ins GPR32:$a, simm32:$kb), isle#"_const",
@@ -548,7 +557,7 @@ multiclass FloatOrder<string isle, Instruction compare, Instruction compareI> {
 defm FLT : FloatOrder<"float_less", SLTSISSS_32, SLTSISSI>;
 defm FLE : FloatOrder<"float_not_above", SLESISSS_32, SLESISSI>;
 
-// 1 if `a` is a NaN; if one of them is.
+// 1 if `a` is a NaN; 1 if `a` or `b` is a NaN.
 def FNAN : OutPatFrag<(outs GPR32:$flag), (ins GPR32:$a), "float_is_nan",
     (SGTUISSS_32 (SLLSSI $a, 1), 0xFF000000)>;
 def FUO : OutPatFrag<(outs GPR32:$flag), (ins GPR32:$a, GPR32:$b), "float_unordered", (ORSSS_32 (FNAN $a), (FNAN $b))>;
@@ -559,7 +568,7 @@ def FEQ : OutPatFrag<(outs GPR32:$flag), (ins GPR32:$a, GPR32:$b), "float_equal"
               (SEQSISSI (SLLSSI (ORSSS_32 $a, $b), 1), 0))>;
 def FEQ0 : OutPatFrag<(outs GPR32:$flag), (ins GPR32:$a), "float_equal_zero", (SEQSISSI (SLLSSI $a, 1), 0)>;
 
-// `result` is 1 if the condition holds and 0 if its opposite does.
+// `result` is 1 if the condition holds and 0 if the opposite condition holds.
 multiclass FloatComparePat<CondCode cc, CondCode opposite, dag operands, dag result, int complexity = 0,
                            list<Predicate> predicates = []> {
   let AddedComplexity = complexity, Predicates = predicates in {
@@ -607,7 +616,7 @@ defm : FloatComparePat<SETUEQ, SETONE, (fsetcc f32:$a, fpbits:$b),
 defm : FloatComparePat<SETUEQ, SETONE, (fsetcc fpbits:$a, f32:$b),
                        (ORSSS_32 (FNAN $b), (SEQSISSS_32 $b, (CONST $a))), -2>;
 
-// A constant that is a NaN decides alone.
+// A NaN constant alone decides the result.
 multiclass FloatNaNPat<dag operands, CondCode fails, CondCode holds> {
   def : Pat<!con(operands, (fsetcc fails)), (CONST 0)>;
   def : Pat<!con(operands, (fsetcc holds)), (CONST 1)>;
@@ -661,8 +670,9 @@ def : Pat<(sequence_point), (SEQUENCE_POINT)>;
 def : Pat<(debugtrap), (DEBUGTRAP)>;
 
 //===----------------------------------------------------------------------===//
-// Memory. A misaligned access traps, imprecisely, so an access that may be misaligned goes byte by byte. An instruction for main memory becomes
-// its counterpart (getScratchpadOp) in an access to the scratchpad.
+// Memory. A misaligned access traps imprecisely, so an access that may be misaligned is done byte
+// by byte. In an access to the scratchpad, a main-memory instruction is replaced by its counterpart
+// (getScratchpadOp).
 //===----------------------------------------------------------------------===//
 
 multiclass LoadPat<SDNode op, AddrPattern addr, list<ValueType> types, Instruction inst> {

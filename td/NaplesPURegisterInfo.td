@@ -1,7 +1,7 @@
 //===- NaplesPURegisterInfo.td - the two register files --------------------===//
 //
-// docs/machine/registers.md. A register field is always six bits; the instruction format tells
-// whether it names a scalar or a vector register.
+// docs/machine/registers.md. A register field always has six bits; the instruction format
+// determines whether it names a scalar or a vector register.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,7 +12,7 @@ class NaplesPUReg<string asmName, int encoding, int dwarf> : Register<asmName, e
 foreach n = 0...57 in
   def S#n : NaplesPUReg<"s"#n, n, n>;
 
-// Nothing in the hardware reads or writes it; the compiler leaves the trap code there.
+// The hardware neither reads nor writes this register; the compiler leaves the trap code there.
 def TR_REG : NaplesPUReg<"tr", 58, 58> { let Role = "trap"; }
 // Lane mask: bit i enables lane i; bits 31:16 have no effect.
 def MR_REG : NaplesPUReg<"rm", 59, 59> { let Role = "mask"; }
@@ -36,8 +36,8 @@ class VRegs<int first, int last> {
   list<Register> L = !foreach(n, !range(first, !add(last, 1)), !cast<Register>("V"#n));
 }
 
-// i8 and i16 live here with undefined upper bits.
-// Caller-saved registers stand before callee-saved ones, which cost a save.
+// i8 and i16 are held here with undefined upper bits.
+// Caller-saved registers come first: a callee-saved register costs a save.
 def GPR32 : RegisterClass<"s", [i32, f32, i16, i8], 4, 4,
     !listconcat(SRegs<0, 57>.L, [TR_REG, MR_REG, FP_REG, SP_REG, RA_REG, PC_REG])> {
   let Namespace = "NaplesPU";

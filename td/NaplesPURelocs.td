@@ -4,7 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-// How the value of a relocation is made: S symbol, A addend, P place.
+// How the value of a relocation is computed: S is the symbol, A the addend, P the address of the
+// field.
 class RelocFormula<string name> {
   string Name = name;
 }
@@ -36,8 +37,8 @@ class Reloc<int num, string name, RelocFormula formula, int low, int width, Relo
 def R_NPU_NONE         : Reloc<0, "R_NPU_NONE", RelNone, 0, 0, CheckNone>;
 def R_NPU_ABS32        : Reloc<1, "R_NPU_ABS32", RelAbs, 0, 32, CheckNone>;
 def R_NPU_BRANCH       : Reloc<2, "R_NPU_BRANCH", RelPc, 0, 18, CheckSigned>;
-// The old linker resolves the next three against an entry of a global offset table;
-// what they mean is this.
+// The old linker resolves the next three against an entry of a global offset table. The formulas
+// here are what they mean.
 def R_NPU_PCREL_MEM    : Reloc<3, "R_NPU_PCREL_MEM", RelPc, 3, 9, CheckSigned>;
 def R_NPU_PCREL_LEA    : Reloc<4, "R_NPU_PCREL_LEA", RelPc, 3, 9, CheckSigned>;
 def R_NPU_PCREL_EXT    : Reloc<5, "R_NPU_PCREL_EXT", RelPc, 3, 9, CheckSigned>;
@@ -53,12 +54,12 @@ class ElfTarget {
   int TextAlign = 0;    // bytes
   int PageSize = 0;     // bytes
   string ScratchpadSection = "";
-  // What exceptions are unwound by: frames of a fixed number of words, of which the
-  // last is the address of a list of calls.
+  // Sections for unwinding exceptions: frames of a fixed number of words, of which the last is the
+  // address of a list of calls.
   string UnwindFramesSection = "";
   string UnwindCallsSection = "";
   int UnwindFrameWords = 0;
-  int UnwindNone = 0;   // no return address is saved; a handler for every tag
+  int UnwindNone = 0;   // means: no return address is saved, or: a handler for every tag
   int CodeAlignFactor = 0;
   int DataAlignFactor = 0;
 }

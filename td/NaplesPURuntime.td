@@ -1,15 +1,16 @@
-//===- NaplesPURuntime.td - routines that compiled code calls on its own ------===//
+//===- NaplesPURuntime.td - routines of the runtime ---------------------------===//
 //
-// What the machine has no instruction for. The routines themselves are CLIF, in `runtime/`. Which instruction one of them does stands in
-// NaplesPULegalize.td (`CallRoutine`) or in the rules of `isle/`.
+// Routines for operations that the machine has no instruction for. Compiled code calls them; they
+// are written in CLIF, in `runtime/`. NaplesPULegalize.td (`CallRoutine`) and the rules in `isle/`
+// determine which CLIF instruction calls which routine.
 //
 //===----------------------------------------------------------------------===//
 
 // Arguments and results are words; a value of several words has its low word first.
 class RuntimeRoutine<string variant, int args, int results, string summary> {
   string Variant = variant; // its name in Rust and ISLE; the record has that of the symbol
-  int Args = args;          // words that it takes
-  int Results = results;    // words that it gives
+  int Args = args;          // argument words
+  int Results = results;    // result words
   string Summary = summary;
 }
 
@@ -50,9 +51,9 @@ def __npu_mul128 : RuntimeRoutine<"Mul128", 8, 4,
 def __npu_shl128 : RuntimeRoutine<"Shl128", 5, 4,
     "Shift to the left of a 128-bit number; the amount is one word, taken modulo 128.">;
 def __npu_ushr128 : RuntimeRoutine<"Ushr128", 5, 4,
-    "Shift to the right, zeros coming in of a 128-bit number; the amount is one word, taken modulo 128.">;
+    "Logical shift to the right of a 128-bit number; the amount is one word, taken modulo 128.">;
 def __npu_sshr128 : RuntimeRoutine<"Sshr128", 5, 4,
-    "Shift to the right, the sign coming in of a 128-bit number; the amount is one word, taken modulo 128.">;
+    "Arithmetic shift to the right of a 128-bit number; the amount is one word, taken modulo 128.">;
 def __npu_rotl128 : RuntimeRoutine<"Rotl128", 5, 4,
     "Rotation to the left of a 128-bit number; the amount is one word, taken modulo 128.">;
 def __npu_f32_add : RuntimeRoutine<"F32Add", 2, 1,
@@ -76,9 +77,9 @@ def __npu_f32_trunc : RuntimeRoutine<"F32Trunc", 1, 1,
 def __npu_f32_nearest : RuntimeRoutine<"F32Nearest", 1, 1,
     "Rounded to nearest even to an integral number.">;
 def __npu_f32_min : RuntimeRoutine<"F32Min", 2, 1,
-    "The smaller number; -0 is below +0, and a NaN wins.">;
+    "The smaller number; -0 is below +0; a NaN if an operand is a NaN.">;
 def __npu_f32_max : RuntimeRoutine<"F32Max", 2, 1,
-    "The larger number; -0 is below +0, and a NaN wins.">;
+    "The larger number; -0 is below +0; a NaN if an operand is a NaN.">;
 def __npu_f64_add : RuntimeRoutine<"F64Add", 4, 2,
     "Sum, rounded to nearest even.">;
 def __npu_f64_sub : RuntimeRoutine<"F64Sub", 4, 2,
@@ -100,23 +101,23 @@ def __npu_f64_trunc : RuntimeRoutine<"F64Trunc", 2, 2,
 def __npu_f64_nearest : RuntimeRoutine<"F64Nearest", 2, 2,
     "Rounded to nearest even to an integral number.">;
 def __npu_f64_min : RuntimeRoutine<"F64Min", 4, 2,
-    "The smaller number; -0 is below +0, and a NaN wins.">;
+    "The smaller number; -0 is below +0; a NaN if an operand is a NaN.">;
 def __npu_f64_max : RuntimeRoutine<"F64Max", 4, 2,
-    "The larger number; -0 is below +0, and a NaN wins.">;
+    "The larger number; -0 is below +0; a NaN if an operand is a NaN.">;
 def __npu_f64_compare : RuntimeRoutine<"F64Compare", 4, 1,
     "1 if the first is less, 2 if both are equal, 4 if it is greater, 8 if one is a NaN.">;
 def __npu_f32_to_s32 : RuntimeRoutine<"F32ToS32", 1, 2,
-    "To a signed 32-bit number, rounded towards zero and saturated, 0 for a NaN; then a word that is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
+    "To a signed 32-bit number, rounded towards zero and saturated, 0 for a NaN; the last word is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
 def __npu_f32_to_s64 : RuntimeRoutine<"F32ToS64", 1, 3,
-    "To a signed 64-bit number, rounded towards zero and saturated, 0 for a NaN; then a word that is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
+    "To a signed 64-bit number, rounded towards zero and saturated, 0 for a NaN; the last word is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
 def __npu_f32_to_s128 : RuntimeRoutine<"F32ToS128", 1, 5,
-    "To a signed 128-bit number, rounded towards zero and saturated, 0 for a NaN; then a word that is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
+    "To a signed 128-bit number, rounded towards zero and saturated, 0 for a NaN; the last word is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
 def __npu_f32_to_u32 : RuntimeRoutine<"F32ToU32", 1, 2,
-    "To an unsigned 32-bit number, rounded towards zero and saturated, 0 for a NaN; then a word that is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
+    "To an unsigned 32-bit number, rounded towards zero and saturated, 0 for a NaN; the last word is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
 def __npu_f32_to_u64 : RuntimeRoutine<"F32ToU64", 1, 3,
-    "To an unsigned 64-bit number, rounded towards zero and saturated, 0 for a NaN; then a word that is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
+    "To an unsigned 64-bit number, rounded towards zero and saturated, 0 for a NaN; the last word is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
 def __npu_f32_to_u128 : RuntimeRoutine<"F32ToU128", 1, 5,
-    "To an unsigned 128-bit number, rounded towards zero and saturated, 0 for a NaN; then a word that is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
+    "To an unsigned 128-bit number, rounded towards zero and saturated, 0 for a NaN; the last word is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
 def __npu_f32_from_s32 : RuntimeRoutine<"F32FromS32", 1, 1,
     "From a signed 32-bit number, rounded to nearest even.">;
 def __npu_f32_from_s64 : RuntimeRoutine<"F32FromS64", 2, 1,
@@ -130,17 +131,17 @@ def __npu_f32_from_u64 : RuntimeRoutine<"F32FromU64", 2, 1,
 def __npu_f32_from_u128 : RuntimeRoutine<"F32FromU128", 4, 1,
     "From an unsigned 128-bit number, rounded to nearest even.">;
 def __npu_f64_to_s32 : RuntimeRoutine<"F64ToS32", 2, 2,
-    "To a signed 32-bit number, rounded towards zero and saturated, 0 for a NaN; then a word that is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
+    "To a signed 32-bit number, rounded towards zero and saturated, 0 for a NaN; the last word is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
 def __npu_f64_to_s64 : RuntimeRoutine<"F64ToS64", 2, 3,
-    "To a signed 64-bit number, rounded towards zero and saturated, 0 for a NaN; then a word that is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
+    "To a signed 64-bit number, rounded towards zero and saturated, 0 for a NaN; the last word is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
 def __npu_f64_to_s128 : RuntimeRoutine<"F64ToS128", 2, 5,
-    "To a signed 128-bit number, rounded towards zero and saturated, 0 for a NaN; then a word that is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
+    "To a signed 128-bit number, rounded towards zero and saturated, 0 for a NaN; the last word is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
 def __npu_f64_to_u32 : RuntimeRoutine<"F64ToU32", 2, 2,
-    "To an unsigned 32-bit number, rounded towards zero and saturated, 0 for a NaN; then a word that is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
+    "To an unsigned 32-bit number, rounded towards zero and saturated, 0 for a NaN; the last word is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
 def __npu_f64_to_u64 : RuntimeRoutine<"F64ToU64", 2, 3,
-    "To an unsigned 64-bit number, rounded towards zero and saturated, 0 for a NaN; then a word that is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
+    "To an unsigned 64-bit number, rounded towards zero and saturated, 0 for a NaN; the last word is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
 def __npu_f64_to_u128 : RuntimeRoutine<"F64ToU128", 2, 5,
-    "To an unsigned 128-bit number, rounded towards zero and saturated, 0 for a NaN; then a word that is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
+    "To an unsigned 128-bit number, rounded towards zero and saturated, 0 for a NaN; the last word is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
 def __npu_f64_from_s32 : RuntimeRoutine<"F64FromS32", 1, 2,
     "From a signed 32-bit number, rounded to nearest even.">;
 def __npu_f64_from_s64 : RuntimeRoutine<"F64FromS64", 2, 2,
@@ -186,23 +187,23 @@ def __npu_f128_trunc : RuntimeRoutine<"F128Trunc", 4, 4,
 def __npu_f128_nearest : RuntimeRoutine<"F128Nearest", 4, 4,
     "Rounded to nearest even to an integral number.">;
 def __npu_f128_min : RuntimeRoutine<"F128Min", 8, 4,
-    "The smaller number; -0 is below +0, and a NaN wins.">;
+    "The smaller number; -0 is below +0; a NaN if an operand is a NaN.">;
 def __npu_f128_max : RuntimeRoutine<"F128Max", 8, 4,
-    "The larger number; -0 is below +0, and a NaN wins.">;
+    "The larger number; -0 is below +0; a NaN if an operand is a NaN.">;
 def __npu_f128_compare : RuntimeRoutine<"F128Compare", 8, 1,
     "1 if the first is less, 2 if both are equal, 4 if it is greater, 8 if one is a NaN.">;
 def __npu_f128_to_s32 : RuntimeRoutine<"F128ToS32", 4, 2,
-    "To a signed 32-bit number, rounded towards zero and saturated, 0 for a NaN; then a word that is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
+    "To a signed 32-bit number, rounded towards zero and saturated, 0 for a NaN; the last word is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
 def __npu_f128_to_s64 : RuntimeRoutine<"F128ToS64", 4, 3,
-    "To a signed 64-bit number, rounded towards zero and saturated, 0 for a NaN; then a word that is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
+    "To a signed 64-bit number, rounded towards zero and saturated, 0 for a NaN; the last word is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
 def __npu_f128_to_s128 : RuntimeRoutine<"F128ToS128", 4, 5,
-    "To a signed 128-bit number, rounded towards zero and saturated, 0 for a NaN; then a word that is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
+    "To a signed 128-bit number, rounded towards zero and saturated, 0 for a NaN; the last word is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
 def __npu_f128_to_u32 : RuntimeRoutine<"F128ToU32", 4, 2,
-    "To an unsigned 32-bit number, rounded towards zero and saturated, 0 for a NaN; then a word that is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
+    "To an unsigned 32-bit number, rounded towards zero and saturated, 0 for a NaN; the last word is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
 def __npu_f128_to_u64 : RuntimeRoutine<"F128ToU64", 4, 3,
-    "To an unsigned 64-bit number, rounded towards zero and saturated, 0 for a NaN; then a word that is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
+    "To an unsigned 64-bit number, rounded towards zero and saturated, 0 for a NaN; the last word is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
 def __npu_f128_to_u128 : RuntimeRoutine<"F128ToU128", 4, 5,
-    "To an unsigned 128-bit number, rounded towards zero and saturated, 0 for a NaN; then a word that is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
+    "To an unsigned 128-bit number, rounded towards zero and saturated, 0 for a NaN; the last word is 0 if the number was in range, 1 if it was not, 2 for a NaN.">;
 def __npu_f128_from_s32 : RuntimeRoutine<"F128FromS32", 1, 4,
     "From a signed 32-bit number, exact.">;
 def __npu_f128_from_s64 : RuntimeRoutine<"F128FromS64", 2, 4,
@@ -224,6 +225,6 @@ def __npu_f32_from_f128 : RuntimeRoutine<"F32FromF128", 4, 1,
 def __npu_f16_from_f128 : RuntimeRoutine<"F16FromF128", 4, 1,
     "Rounded to nearest even, once; upper bits of the result are zero.">;
 def __npu_copy : RuntimeRoutine<"Copy", 3, 0,
-    "Copies to the first address from the second one as many bytes as the third word says, a multiple of four.">;
+    "Copies bytes from the second address to the first one; the third word is their number, a multiple of four.">;
 def __npu_store_16 : RuntimeRoutine<"Store16", 2, 0,
     "Stores to the first address the sixteen bytes at the second one, which is aligned to words.">;

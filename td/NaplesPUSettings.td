@@ -1,8 +1,8 @@
 //===- NaplesPUSettings.td - settings of the target --------------------------===//
 //
-// What can be set beside Cranelift's shared flags and the errata. Each record becomes a
-// field of the compiler's `TargetSettings`, a line of `clif-util isa settings` and a name
-// that `--set`, `target` lines and `Builder::set` take.
+// The settings in addition to Cranelift's shared flags and the errata. Each record becomes a field
+// of the compiler's `TargetSettings`, a line of `clif-util isa settings` and a name that `--set`,
+// `target` lines and `Builder::set` accept.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@ class BoolSetting<string name, bit default, string summary> : Setting<name, summ
   bit Default = default;
 }
 
-// A number, both ends included.
+// A number from Min to Max, both included.
 class NumberSetting<string name, int min, int max, int default, string summary>
     : Setting<name, summary> {
   int Min = min;
@@ -28,7 +28,7 @@ class SettingValue<string name, string summary> {
   string Summary = summary;
 }
 
-// One of several names, the first unless set.
+// One of several names; the first is the default.
 class EnumSetting<string name, list<SettingValue> values, string summary>
     : Setting<name, summary> {
   list<SettingValue> Values = values;
@@ -48,21 +48,23 @@ def SettingHasFpu : BoolSetting<"has_fpu", true, "the core has a float unit">;
 def AtomicsCore : SettingValue<"core", "The threads of a core exclude one another by a lock of the runtime; threads of different cores do not.">;
 def AtomicsMachine : SettingValue<"machine",
     "Threads of all cores exclude one another; the caches of the cores have to be coherent.">;
-def AtomicsRefuse : SettingValue<"refuse", "All but loads, stores and fences of at most a word are refused.">;
+def AtomicsRefuse : SettingValue<"refuse", "All atomic operations except loads, stores and fences of at most a word are refused.">;
 def AtomicsSingleThread : SettingValue<"single_thread",
-    "They are plain sequences, as if no other thread touched the memory.">;
+    "Atomic operations are plain sequences, as if no other thread accessed the memory.">;
 
 def SettingAtomics : EnumSetting<"atomics", [AtomicsCore, AtomicsMachine, AtomicsSingleThread, AtomicsRefuse],
     "which threads atomic operations are atomic for">;
 
-// The size is that of src/regalloc.rs: instructions, blocks and live values. A function of this size takes about a second
-// with the other allocator, and from there on it takes four times as long for twice the size.
+// The size is defined in src/regalloc.rs: instructions, blocks and live values. At the default size
+// the backtracking allocator takes about a second; above it, twice the size takes four times as
+// long.
 def SettingSinglePassAbove : NumberSetting<"single_pass_above", 0, 0x7fffffff, 100000,
-    "size of a function from which on `single_pass` allocates its registers, whatever `regalloc_algorithm` says; 0: never">;
+    "size from which `single_pass` allocates the registers of a function, regardless of `regalloc_algorithm`; 0: never">;
 
 def SettingLoopChecker : BoolSetting<"loop_checker", false,
-    "check what the passes over loops claim, independently of them; always on in debug builds of the compiler">;
+    "check the claims of the loop passes independently; always on in debug builds of the compiler">;
 
-// A pass that leaves invalid CLIF is a fault of the compiler. Builds with debug assertions look after every pass.
+// A pass that produces invalid CLIF is a fault of the compiler. Builds with debug assertions verify
+// after every pass.
 def SettingVerifyPasses : BoolSetting<"verify_passes", false,
-    "CLIF is verified ahead of optimization and after each pass that changed it">;
+    "verify CLIF before optimization and after each pass that changed it">;

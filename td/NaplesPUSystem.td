@@ -18,11 +18,11 @@ class MemoryMapConstant<int value, string summary> : Constant<value> {
   let Summary = summary;
 }
 
-def TRAP_VECTOR     : MemoryMapConstant<0x380, "Where a misaligned access continues.">;
-def BOOT_PC         : MemoryMapConstant<0x400, "Where every thread starts.">;
+def TRAP_VECTOR     : MemoryMapConstant<0x380, "Address at which a misaligned access continues.">;
+def BOOT_PC         : MemoryMapConstant<0x400, "Address at which every thread starts.">;
 def STACKS_BASE     : MemoryMapConstant<0x80000, "Lowest address of the stacks of all threads.">;
-def STACK_SIZE      : MemoryMapConstant<0x4000, "Bytes of stack a thread.">;
-def DATA_BASE       : MemoryMapConstant<0x800000, "Where the data section starts.">;
+def STACK_SIZE      : MemoryMapConstant<0x4000, "Bytes of stack per thread.">;
+def DATA_BASE       : MemoryMapConstant<0x800000, "Address of the data section.">;
 def IO_BASE         : MemoryMapConstant<0xFF000000, "First address of I/O space.">;
 def IO_LAST         : MemoryMapConstant<0xFFFFFF00, "Last address of I/O space.">;
 def CONSOLE_DATA    : MemoryMapConstant<0xFF000000, "A word written here is a character on the console.">;
@@ -43,14 +43,14 @@ def CACHE_LINE       : HardwareConstant<64, "Bytes of a cache line.">;
 def DCACHE_SETS      : HardwareConstant<32, "Sets of the data cache of a core.">;
 def DCACHE_WAYS      : HardwareConstant<4, "Ways of the data cache of a core.">;
 def SCRATCHPAD_SIZE  : HardwareConstant<0x10000, "Bytes of scratchpad memory per core.">;
-def BARRIER_IDS      : HardwareConstant<512, "Barrier ids; what is above is cut off.">;
-def BARRIER_COUNTERS : HardwareConstant<32, "Barriers that a sync master counts, by the low bits of the id; the others name its tile.">;
-def BARRIER_THREADS  : HardwareConstant<128, "Most participants of a barrier.">;
+def BARRIER_IDS      : HardwareConstant<512, "Barrier ids; higher bits of an id are ignored.">;
+def BARRIER_COUNTERS : HardwareConstant<32, "Barriers that a sync master counts, by the low bits of the id; the other bits name its tile.">;
+def BARRIER_THREADS  : HardwareConstant<128, "Largest number of participants of a barrier.">;
 def INSTRUCTION_SIZE : HardwareConstant<4, "Bytes of an instruction.">;
 def TAKEN_BRANCH     : HardwareConstant<8, "Cycles from the issue of a taken branch to that of its target.">;
 def LOST_RESULT      : HardwareConstant<11, "A float result of this latency or a greater one can be lost before a taken branch.">;
 def SCRATCHPAD_SPACE     : HardwareConstant<68, "Address space number of the scratchpad.">;
-def SCRATCHPAD_SPACE_DOC : HardwareConstant<77, "The number that the scratchpad has in old documents.">;
+def SCRATCHPAD_SPACE_DOC : HardwareConstant<77, "Address space number of the scratchpad in old documents.">;
 
 //===----------------------------------------------------------------------===//
 // Frames
@@ -70,7 +70,7 @@ def STACK_ARG_OFFSET : FrameConstant<0, "Offset of the first stack argument from
 // Control registers
 //===----------------------------------------------------------------------===//
 
-// `access` is "r", "rw" or "w": what a thread can do; other writes are ignored.
+// `access` is "r", "rw" or "w": the accesses that threads may make. Other writes are ignored.
 class ControlRegister<int num, string name, string access, string summary> {
   bits<6> Number = num;
   string Name = name;
@@ -100,13 +100,13 @@ def controlRegisterByName : SearchIndex {
 def CR_TILE_ID         : ControlRegister<0, "tile_id", "r", "Number of the tile.">;
 def CR_CORE_ID         : ControlRegister<1, "core_id", "r", "Number of the core in its tile.">;
 def CR_THREAD_ID       : ControlRegister<2, "thread_id", "r", "Number of the thread in its core.">;
-def CR_GLOBAL_ID       : ControlRegister<3, "global_id", "r", "Core number times the threads per core, plus thread number; the tile is lost.">;
+def CR_GLOBAL_ID       : ControlRegister<3, "global_id", "r", "Core number times the threads per core, plus thread number; without the tile.">;
 def CR_CYCLES_LOW      : ControlRegister<4, "cycles_low", "r", "Cycles since reset, bits 31:0.">;
 def CR_CYCLES_HIGH     : ControlRegister<5, "cycles_high", "r", "Cycles since reset, bits 63:32.">;
 def CR_THREAD_ENABLE   : ControlRegister<6, "thread_enable", "r", "Threads that can fetch now, one bit each.">;
 def CR_DATA_MISSES     : ControlRegister<7, "data_misses", "r", "Misses of the data cache.">;
 def CR_INST_MISSES     : ControlRegister<8, "instruction_misses", "r", "Misses of the instruction cache.">;
-def CR_PC              : ControlRegister<9, "pc", "r", "Fetch address of the thread, which runs ahead.">;
+def CR_PC              : ControlRegister<9, "pc", "r", "Fetch address of the thread, ahead of execution.">;
 def CR_TRAP_REASON     : ControlRegister<10, "trap_reason", "r", "Reason of the last trap.">;
 def CR_THREAD_STATUS   : ControlRegister<11, "thread_status", "rw", "Status of the thread, low 3 bits.">;
 def CR_ARGC            : ControlRegister<12, "argc", "rw", "Number of arguments; shared by the core.">;

@@ -1,8 +1,9 @@
-//===- NaplesPUVectorPatterns.td - CLIF instructions on sixteen lanes --------===//
+//===- NaplesPUVectorPatterns.td - selection of CLIF instructions on lanes ---===//
 //
-// i32x16 and f32x16 fill their lanes; i16x16 and i8x16 have one element per lane, and the upper bits of a lane mean nothing, as in
-// narrow scalars: an operation whose low bits depend on low bits alone is matched for all types, the others extend first.
-// Results are operations on lanes (NaplesPULaneNodes.td), which take the form that their operands allow.
+// i32x16 and f32x16 fill their lanes. i16x16 and i8x16 have one element per lane with undefined
+// upper bits, like narrow scalars: an operation whose low result bits depend only on low operand
+// bits is matched for all types, the others extend first. Results are operations on lanes
+// (NaplesPULaneNodes.td), which take the form that their operands allow.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,10 +14,10 @@
 def vec       : TypeSet<[v16i8, v16i16, v16i32, v16f32], "vec">;
 def vecint    : TypeSet<[v16i8, v16i16, v16i32], "vec_int">;
 def vecnarrow : TypeSet<[v16i8, v16i16], "vec_narrow">;
-// What a lane can be as a scalar.
+// The scalar types of a lane.
 def element   : TypeSet<[i8, i16, i32, f32], "">;
 
-// Any type, as `and` and its like have integers only.
+// Bitwise operations on any type; `and`, `or`, `xor` and `not` have integers only.
 def bitand : SDNode<"(band $ty $0 $1)", SDTBinOp, [SDNPCommutative]>;
 def bitor  : SDNode<"(bor $ty $0 $1)", SDTBinOp, [SDNPCommutative]>;
 def bitxor : SDNode<"(bxor $ty $0 $1)", SDTBinOp, [SDNPCommutative]>;
@@ -53,24 +54,25 @@ def ffloor : SDNode<"(floor $ty $0)", SDTUnaryOp>;
 def ftrunc : SDNode<"(trunc $ty $0)", SDTUnaryOp>;
 def froundeven : SDNode<"(nearest $ty $0)", SDTUnaryOp>;
 
-// A value whose lanes are all ones or zeros because it compares, as its mask; one that is not a constant; one that nobody else uses.
+// The mask of a compare result, whose lanes are all ones or zeros: any; not a constant; single-use.
 def mask      : ImmLeaf<lane_mask, "mask_of">;
 def reg_mask  : ImmLeaf<lane_mask, "reg_mask_of">;
 def sole_mask : ImmLeaf<lane_mask, "sole_mask_of">;
 
-// Accesses that the hardware can do at once: aligned to their size; in the scratchpad words only want to be aligned to words, and
-// packed elements are far apart.
+// Accesses of one hardware instruction: aligned to their size. In the scratchpad, words need only
+// word alignment, and packed elements do not match, since its lanes are 4 bytes apart.
 def words16  : AddrPattern<MEMri, 2, "is_words_access", "access_address", 64>;
 def halves16 : AddrPattern<MEMri, 2, "is_packed_access", "access_address", 32>;
 def bytes16  : AddrPattern<MEMri, 2, "is_packed_access", "access_address", 16>;
-// The machine loads packed elements as it should (erratum packed_vector_loads is corrected).
+// The machine loads packed elements correctly (erratum packed_vector_loads is corrected).
 def PackedLoadsWork : Predicate<"packed_loads_work">;
 
-// The mask of a compare, and its lanes if somebody wants lanes.
+// The mask of a compare; expanded to lanes only for uses that need lanes.
 def MASK_RESULT : PseudoInst<(outs lanes), (ins lane_mask:$m), "mask_result">;
-// Lanes of two vectors that a constant names. How many instructions that takes depends on all of its bytes.
+// Lanes of two vectors, selected by a constant. The number of instructions depends on all bytes of
+// the constant.
 def SHUFFLE : PseudoInst<(outs lanes), (ins anyvalue:$a, anyvalue:$b, lane_numbers:$mask), "vec_shuffle">;
-// Vectors whose lanes are numbers of lanes: the neighbour's, and those of every second one.
+// Index vectors of shuffles: the neighbour of each lane, and every second lane.
 def NEIGHBOURS : PseudoInst<(outs lanes), (ins), "neighbour_lanes">;
 def EVEN_LANES : PseudoInst<(outs lanes), (ins), "even_lanes">;
 
@@ -78,13 +80,14 @@ def EVEN_LANES : PseudoInst<(outs lanes), (ins), "even_lanes">;
 def LaneBit : SDNodeXForm<lane_mask, 1, "lane_bit">;
 def LaneImm : SDNodeXForm<simm9, 1, "lane_imm">;
 
-// Operations that only the instruction at hand uses, so that they can be done on some lanes.
+// Operations whose only use is the current instruction, so that they can be masked.
 def SDTLanes : SDTypeProfile<1, 2, []>;
 def sole_and : SDNode<"(sole (band _ $0 $1))", SDTLanes, [SDNPCommutative]>;
 foreach op = ["iadd", "isub", "imul", "band", "bor", "bxor", "fadd", "fsub", "fmul", "fdiv"] in
   def sole_#op : SDNode<"(sole_operation ("#op#" _ $0 $1))", SDTLanes>;
 
-// These rules are below those of scalars: nothing in a rule tells ISLE that no type is both.
+// These rules have lower priorities than those of scalars: ISLE cannot know that no type is both
+// scalar and vector.
 let AddedComplexity = -20 in {
 
 //===----------------------------------------------------------------------===//
@@ -98,7 +101,7 @@ def : Pat<(vec (bitand VR512W:$a, VR512W:$b)), (lane_and $a, $b)>;
 def : Pat<(vec (bitor VR512W:$a, VR512W:$b)), (lane_or $a, $b)>;
 def : Pat<(vec (bitxor VR512W:$a, VR512W:$b)), (lane_xor $a, $b)>;
 def : Pat<(vec (bitnot VR512W:$a)), (lane_xor $a, -1)>;
-// There is no form that subtracts a vector from an immediate.
+// No form subtracts a vector from an immediate.
 def : Pat<(vecint (ineg VR512W:$a)), (lane_mul $a, -1)>;
 def : Pat<(vecint:$ty (abs VR512W:$a)),
           (seq (lane_sext $ty, $a):$x, (lane_sra $x, 31):$sign, (lane_xor $x, $sign):$flipped, (lane_sub $flipped, $sign))>;
@@ -135,8 +138,8 @@ multiclass NarrowSaturating<ValueType ty, int most> {
 }
 defm : NarrowSaturating<v16i8, 255>;
 defm : NarrowSaturating<v16i16, 65535>;
-// It overflows if the sign of the result differs from that of $a, and $b has the sign that can do that. The limit is on the side
-// of $a.
+// The operation overflows if the sign of the result differs from that of $a and the sign of $b
+// allows this. The limit has the sign of $a.
 def : Pat<(v16i32 (saddsat VR512W:$a, VR512W:$b)),
           (seq (lane_add $a, $b):$sum, (lane_xor $a, $sum):$x, (lane_xor $b, $sum):$y, (lane_setlt (lane_and $x, $y), 0):$overflow,
                (lane_xor (lane_sra $a, 31), 0x7fffffff):$limit, (lane_select $overflow, $limit, $sum))>;
@@ -144,11 +147,11 @@ def : Pat<(v16i32 (ssubsat VR512W:$a, VR512W:$b)),
           (seq (lane_sub $a, $b):$difference, (lane_xor $a, $difference):$x, (lane_xor $b, $a):$y,
                (lane_setlt (lane_and $x, $y), 0):$overflow, (lane_xor (lane_sra $a, 31), 0x7fffffff):$limit,
                (lane_select $overflow, $limit, $difference))>;
-// What both have, and half of what one has, rounded up.
+// The common bits plus half of the differing bits, rounded up.
 def : Pat<(v16i32 (avgceilu VR512W:$a, VR512W:$b)),
           (seq (lane_or $a, $b):$either, (lane_xor $a, $b):$differ, (lane_sub $either, (lane_srl $differ, 1)))>;
 
-// Sums of bits in ever wider fields; the multiplication adds the four bytes up.
+// Sums bits in fields of increasing width; the multiplication adds the four bytes.
 def : Pat<(vecint:$ty (ctpop VR512W:$a)),
           (seq (lane_zext $ty, $a):$x, (lane_sub $x, (lane_and (lane_srl $x, 1), 0x55555555)):$pairs,
                (lane_and $pairs, 0x33333333):$low, (lane_and (lane_srl $pairs, 2), 0x33333333):$high,
@@ -173,7 +176,7 @@ multiclass LaneComparePat<string cc, TargetNode extend> {
   def : Pat<(vecint:$ty (vsetcc VR512W:$a, VR512W:$b, !cast<CondCode>("SET"#cc))),
             (MASK_RESULT (!cast<TargetNode>("lane_set"#!tolower(cc)) (extend $ty, $a), (extend $ty, $b)))>;
 }
-// Equality may extend either way, and one instruction extends the sign.
+// Equality allows either extension; sign extension takes one instruction.
 foreach cc = ["EQ", "NE", "GT", "GE", "LT", "LE"] in
   defm : LaneComparePat<cc, lane_sext>;
 foreach cc = ["UGT", "UGE", "ULT", "ULE"] in
@@ -190,7 +193,7 @@ def : FloatComparePat<SETOLT, (MASK_RESULT (lane_setolt $a, $b))>;
 def : FloatComparePat<SETOLE, (MASK_RESULT (lane_setole $a, $b))>;
 def : FloatComparePat<SETOGT, (MASK_RESULT (lane_setolt $b, $a))>;
 def : FloatComparePat<SETOGE, (MASK_RESULT (lane_setole $b, $a))>;
-// Not ordered the other way.
+// The negation of the opposite ordered compare.
 def : FloatComparePat<SETUOLT, (MASK_RESULT (mask_not (lane_setole $b, $a)))>;
 def : FloatComparePat<SETUOLE, (MASK_RESULT (mask_not (lane_setolt $b, $a)))>;
 def : FloatComparePat<SETUOGT, (MASK_RESULT (mask_not (lane_setole $a, $b)))>;
@@ -212,11 +215,11 @@ let AddedComplexity = -14 in {
   def : Pat<(vec (bitnot mask:$m)), (MASK_RESULT (mask_not $m))>;
 }
 
-// What a mask lets through is moved under the mask.
+// A bitwise and with a mask is a masked move.
 def : Pat<(vec (bitand reg_mask:$m, VR512W:$a)), (lane_select $m, $a, 0)>;
 
-// An operation with an operand that is zero in some lanes, for which zero changes nothing, is done on the others only. A compare
-// is -1 where it holds.
+// If an operand is zero in some lanes and zero changes nothing there, the operation is masked to
+// the other lanes. A compare result is -1 where the compare holds.
 multiclass OnSomeLanes<SDNode op, TypeSet types, TargetNode masked> {
   def : Pat<(types (op VR512W:$a, (sole_and mask:$m, vec:$b))), (masked $m, $a, $b, $a)>;
   let AddedComplexity = -16 in
@@ -227,13 +230,13 @@ defm : OnSomeLanes<sub, vecint, lane_sub_m>;
 defm : OnSomeLanes<bitor, vec, lane_or_m>;
 defm : OnSomeLanes<bitxor, vec, lane_xor_m>;
 
-// Bits of the second where the first has ones, else of the third.
+// Bits of the second operand where the first has ones, else bits of the third.
 def : Pat<(vec (bitselect VR512W:$c, VR512W:$a, VR512W:$b)), (lane_xor (lane_and (lane_xor $a, $b), $c), $b)>;
 def : Pat<(vec (bitselect mask:$m, VR512W:$a, VR512W:$b)), (lane_select $m, $a, $b)>;
 def : Pat<(vec (blendv mask:$m, VR512W:$a, VR512W:$b)), (lane_select $m, $a, $b)>;
 def : Pat<(vec:$ty (blendv VR512W:$c, VR512W:$a, VR512W:$b)), (lane_select (lane_setlt (lane_sext $ty, $c), 0), $a, $b)>;
 
-// An operation that only the choice uses is done on the chosen lanes.
+// An operation whose only use is the select is masked to the selected lanes.
 multiclass SoleOperation<string op, string node> {
   defvar sole = !cast<SDNode>("sole_"#op);
   defvar masked = !cast<TargetNode>(node#"_m");
@@ -264,17 +267,19 @@ def : Pat<(vec (insertelt VR512W:$a, element:$s, lane:$n)), (lane_select (LaneBi
 def : Pat<(element (extractelt vec:$a, lane:$n)), (GET_LANEIimm $a, (LaneImm $n))>;
 def : Pat<(vec (scalar_to_vec element:$s)), (lane_select 1, (SPLAT $s), 0)>;
 def : Pat<(vec (shuffle VR512W:$a, VR512W:$b, lane_numbers:$mask)), (SHUFFLE $a, $b, $mask)>;
-// A cast between as many lanes changes none. What others become stands in isle/vector.isle.
+// A cast between types with equal numbers of lanes changes nothing. Other casts are in
+// isle/vector.isle.
 def : Pat<(vec (bitconvert vec:$a)), (COPY $a)>;
-// The hardware wants nothing above the four bits of an index; CLIF wants zeros for indices that name no lane.
+// The hardware requires zeros above the four bits of an index; CLIF requires a zero lane for an
+// index above 15.
 def : Pat<(vecint:$ty (swizzle VR512W:$a, VR512W:$b)),
           (seq (lane_zext $ty, $b):$index, (lane_setugt $index, 15):$beyond,
                (SHUFFLEI_32 $a, (lane_and $index, 15)):$picked, (lane_select $beyond, 0, $picked))>;
-// Here every index names a lane, but for the negative ones.
+// In pshufb every index names a lane, except negative ones.
 def : Pat<(vecint:$ty (pshufb VR512W:$a, VR512W:$b)),
           (seq (lane_setlt (lane_sext $ty, $b), 0):$beyond, (SHUFFLEI_32 $a, (lane_and $b, 15)):$picked,
                (lane_select $beyond, 0, $picked))>;
-// Sums of neighbours, those of $a in the lower half and those of $b in the upper one.
+// Sums of neighbours: those of $a in the lower half, those of $b in the upper half.
 def : Pat<(vecint (addpairs VR512W:$a, VR512W:$b)),
           (seq (SHUFFLEI_32 (lane_add $a, (SHUFFLEI_32 $a, (NEIGHBOURS))), (EVEN_LANES)):$low,
                (SHUFFLEI_32 (lane_add $b, (SHUFFLEI_32 $b, (NEIGHBOURS))), (EVEN_LANES)):$high,
@@ -294,13 +299,13 @@ def : Pat<(v16f32 (fneg VR512W:$a)), (lane_xor $a, 0x80000000)>;
 def : Pat<(v16f32 (fabs VR512W:$a)), (lane_and $a, 0x7fffffff)>;
 def : Pat<(v16f32 (fcopysign VR512W:$a, VR512W:$b)), (lane_xor $a, (lane_and (lane_xor $a, $b), 0x80000000))>;
 
-// What came from less than 32 bits the float unit converts exactly.
+// The float unit converts numbers of less than 32 bits exactly.
 let Predicates = [HasFPU] in {
   def : Pat<(v16f32 (sint_to_fp (vecnarrow:$ty VR512W:$a))), (I32TOF32_VV_U (lane_sext $ty, $a))>;
   def : Pat<(v16f32 (uint_to_fp (vecnarrow:$ty VR512W:$a))), (I32TOF32_VV_U (lane_zext $ty, $a))>;
 }
 
-// The smaller or the larger ones; a NaN wins.
+// The minimum or maximum; a NaN if an operand is a NaN.
 defvar NaN = 0x7fc00000;
 multiclass FloatMinMax<SDNode op, TargetNode better> {
   def : Pat<(v16f32 (op VR512W:$a, VR512W:$b)),
@@ -310,14 +315,15 @@ multiclass FloatMinMax<SDNode op, TargetNode better> {
 defm : FloatMinMax<fminimum, lane_setlt>;
 defm : FloatMinMax<fmaximum, lane_setgt>;
 
-// Rounding to integral numbers by integer operations on the bits. With an exponent from 0 to 22, a number has as many bits after
-// the point as are left of 23, and nothing but these change, with a carry into the exponent where that is right. Below 1
-// everything is after the point. `rounded` makes $rounded from $x, $magnitude, $small (below 1), $after (the bits after the
-// point), $fraction and $whole.
+// Rounds to integral numbers by integer operations on the bits. A number with an exponent from 0 to
+// 22 has 23 minus the exponent bits after the point. Only these bits change, with a carry into the
+// exponent where needed. Below 1 all bits are after the point. `rounded` computes $rounded from $x,
+// $magnitude, $small (below 1), $after (mask of the bits after the point), $fraction and $whole.
 class Rounding<SDNode op, dag rounded>
     : Pat<(v16f32 (op VR512W:$x)),
           !con((seq (lane_and $x, 0x7fffffff):$magnitude, (lane_sub (lane_srl $magnitude, 23), 127):$exponent,
-                    // A large amount leaves nothing, which is right for large numbers; small ones have a negative amount.
+                    // A large shift amount gives 0, which is correct for large numbers. Small
+                    // numbers have a negative amount.
                     (lane_srl 0x7fffff, $exponent):$bits, (lane_setlt $exponent, 0):$small,
                     (lane_select $small, 0x7fffffff, $bits):$after, (lane_and $x, $after):$fraction,
                     (lane_xor $x, $fraction):$whole),
@@ -331,7 +337,8 @@ class RoundingTo<SDNode op, TargetNode side, int one>
                         (mask_and $away, $small):$below_one, (lane_select $below_one, one, $moved):$rounded)>;
 def : RoundingTo<ffloor, lane_setlt, 0xbf800000>;
 def : RoundingTo<fceil, lane_setge, 0x3f800000>;
-// Ties to even. Above 1 the fraction is compared with half a unit; below 1 the number itself with a half.
+// Ties to even. Above 1 the fraction is compared with half a unit; below 1 the number itself is
+// compared with 0.5.
 def : Rounding<froundeven,
           (seq (lane_add $after, 1):$unit, (lane_shl $fraction, 1):$twice, (lane_setugt $twice, $unit):$more,
                (lane_seteq $twice, $unit):$tie, (lane_setne (lane_and $whole, $unit), 0):$odd,
@@ -340,7 +347,8 @@ def : Rounding<froundeven,
                (lane_or_m $to_one, $moved, 0x3f800000, $moved):$rounded)>;
 
 //===----------------------------------------------------------------------===//
-// Memory. What the hardware cannot access at once, or reads wrong, is not here: isle/vector.isle.
+// Memory. isle/vector.isle has the accesses that take several instructions or that the hardware
+// reads wrong.
 //===----------------------------------------------------------------------===//
 
 foreach ty = [v16i32, v16f32] in {

@@ -1,8 +1,9 @@
 //===- NaplesPUWordNodes.td - operations on words that may be constants -------===//
 //
-// Integers and floats of several words are computed word by word (isle/words.isle, isle/wide_*.isle), and a word is a register or a
-// constant that is in none yet. An operation on words is a node here, with a pattern for each form: two registers, register and
-// immediate, and what needs no instruction because an operand is a constant. So the upper word of an extension costs nothing.
+// Integers and floats of several words are computed word by word (isle/words.isle,
+// isle/wide_*.isle). A word is a register, or a constant that is not in a register yet. Each
+// operation on words is a node, with a pattern for each form: two registers, register and immediate,
+// and cases that need no instruction because of a constant. So zero extension costs nothing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,15 +11,15 @@
 // Operands
 //===----------------------------------------------------------------------===//
 
-// A scalar, maybe a constant.
+// A scalar, possibly a constant.
 def word : RegOperand<GPR32, "Word"> {
   let IsleConst = "const_word";
   let IsleMatch = "word_const";
 }
 def word_simm9 : OperandLeaf<word, simm9, "word_simm9">;
-// Any constant, and one that is a power of two: its logarithm, and what that lacks to the width of a word.
+// Any constant; for a power of two its logarithm, and 32 minus the logarithm.
 def any_const  : OperandLeaf<word, word, "any_const">;
-// A constant, extended from sixteen bits.
+// A constant, sign-extended from sixteen bits.
 def const_sext16 : OperandLeaf<word, word, "const_sext16">;
 def log2       : OperandLeaf<word, word, "word_log2"> { let Complexity = 6; }
 def log2_back  : OperandLeaf<word, word, "word_log2_back"> { let Complexity = 6; }
@@ -27,7 +28,7 @@ def log2_back  : OperandLeaf<word, word, "word_log2_back"> { let Complexity = 6;
 // Operations
 //===----------------------------------------------------------------------===//
 
-// `folded` computes the same of constants.
+// `folded` computes the operation on constants.
 class WordNode<DAGOperand kind, Instruction folded, list<SDNodeProperty> props = []>
     : TargetNode<(outs kind), (ins kind:$a, kind:$b), props> {
   let FoldedBy = folded;
@@ -60,11 +61,11 @@ defm : WordForms<word_shl, "SLL">;
 defm : WordForms<word_srl, "SRL">;
 defm : WordForms<word_sra, "SRA">;
 
-// Of two sign-extended numbers, which are in registers.
+// The high word of the product of two sign-extended numbers, which are in registers.
 def word_mulhs : TargetNode<(outs word), (ins word:$a, word:$b)>;
 def : Pat<(word_mulhs word:$a, word:$b), (MULHSSS_32 $a, $b)>;
 
-// Compares give 1 or 0.
+// Compares return 1 or 0.
 def word_seteq  : WordNode<word, SEQSISSS_32, [SDNPCommutative]>;
 def word_setne  : WordNode<word, SNESISSS_32, [SDNPCommutative]>;
 def word_setge  : WordNode<word, SGESISSS_32>;
@@ -84,7 +85,7 @@ defm : WordForms<word_setult, "SLTUI">;
 defm : WordForms<word_setule, "SLEUI">;
 
 //===----------------------------------------------------------------------===//
-// What needs no instruction, or a shorter one
+// Operations that need no instruction, or a cheaper one
 //===----------------------------------------------------------------------===//
 
 foreach op = ["add", "sub", "or", "xor", "shl", "srl", "sra"] in
@@ -97,16 +98,17 @@ def : Pat<(word_or word:$a, -1), (COPY -1)>;
 foreach op = ["sub", "xor", "setult"] in
   def : Pat<(!cast<TargetNode>("word_"#op) word:$a, word:$a), (COPY 0)> { let AddedComplexity = 8; }
 
-// Nothing is below 0, and 0 is below all others.
+// No unsigned number is below 0, and 0 is below all others.
 def : Pat<(word_setult word:$a, 0), (COPY 0)> { let AddedComplexity = 1; }
 def : Pat<(word_setult 0, word:$b), (word_setne $b, 0)>;
 
-// A shift needs no register for its amount.
+// A product with a power of two is a shift, which needs no register for its amount.
 def : Pat<(word_mul word:$a, log2:$n), (word_shl $a, $n)>;
 def : Pat<(word_mulhu word:$a, log2_back:$n), (word_srl $a, $n)>;
 
 //===----------------------------------------------------------------------===//
-// Shifts by the whole amount, where CLIF takes it modulo the width: 0 for 32 and more, on every machine
+// Shifts by the whole amount, which CLIF takes modulo the width: 0 for 32 and more, on every
+// machine
 //===----------------------------------------------------------------------===//
 
 // A constant below 32.
@@ -130,20 +132,20 @@ defm word_whole_srl : WholeShift<"SRL">;
 
 class WordUnary : TargetNode<(outs word), (ins word:$a)>;
 
-// The zeros above and below the first one: 32 if there is none.
+// Leading and trailing zeros; 32 if the word is 0.
 def word_clz : WordUnary;
 def : Pat<(word_clz word:$a), (CLZSS_32 $a)>;
 def word_ctz : WordUnary;
 def : Pat<(word_ctz word:$a), (CTZSS_32 $a)>;
 
-// The number in the low bits, sign-extended.
+// Sign-extends the number in the low bits.
 def word_sext8  : WordUnary;
 def : Pat<(word_sext8 word:$a), (SEXT8_32SS $a)>;
 def word_sext16 : WordUnary;
 def : Pat<(word_sext16 const_sext16:$a), (COPY $a)>;
 def : Pat<(word_sext16 word:$a), (SEXT16_32SS $a)>;
 
-// A number that came from less than 32 bits, as a float.
+// Converts a number of less than 32 bits to a float.
 def word_sint_to_fp : WordUnary;
 def : Pat<(word_sint_to_fp word:$a), (I32TOF32_SS $a)>;
 
@@ -155,7 +157,7 @@ def word_popcnt : WordUnary;
 def : Pat<(word_popcnt word:$a), (ONES $a)>;
 
 //===----------------------------------------------------------------------===//
-// Memory: one access to an aligned address, in the machine's order of bytes
+// Memory: one access to an aligned address, in the machine's byte order
 //===----------------------------------------------------------------------===//
 
 class WordLoad : TargetNode<(outs word), (ins MEMri:$addr)>;

@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-// An enum of the records of a class, named as this record.
+// An enum of the records of a class, with the name of this record.
 class GenericEnum {
   string FilterClass; // the class
   string NameField;   // a field with the name of the variant; without it, the record's name
-  string ValueField;  // a field with its number; without it, they are counted
+  string ValueField;  // a field with its number; without it, variants are counted
 }
 
 // A table with a row for each record of a class.

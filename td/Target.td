@@ -1,8 +1,8 @@
-//===- Target.td - the classes a target description is made of ------------===//
+//===- Target.td - the classes of a target description --------------------===//
 //
-// The names are LLVM's, so that whoever has read a back end knows them; the
-// definitions are our own and hold only what our back ends (crates/tdgen) read.
-// What LLVM writes as C++ fragments is here the name of an ISLE term.
+// The names are LLVM's, so they are familiar from LLVM's back ends. The definitions are our own and
+// hold only what our back ends (crates/tdgen) read. Where LLVM has C++ fragments, these classes
+// name ISLE terms.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,7 +10,7 @@
 // Value types
 //===----------------------------------------------------------------------===//
 
-// A type of CLIF instructions, by its name there.
+// A CLIF type, by its name in CLIF.
 class ClifType<string clif> {
   string Clif = clif;
 }
@@ -21,7 +21,8 @@ class ValueType<int size, string clif, bit integer = true> : ClifType<clif> {
   int Size = size;     // in bits
   bit isInteger = integer;
   string IsleName = "";  // the ISLE constant without `$`, if the type is one
-  // The ISLE extractor that yields this type for each type whose values are held like its; empty if it alone is.
+  // The ISLE extractor that matches every type with the same register representation and yields
+  // this type; empty if no other type has it.
   string Holder = "";
 }
 class VectorType<int size, string clif, string isle, bit integer = true> : ValueType<size, clif, integer> {
@@ -56,16 +57,16 @@ class Register<string asmName, int encoding, int dwarf> {
   string AsmName = asmName;
   bits<6> HWEncoding = encoding;
   int DwarfNumber = dwarf;
-  // What the register is for beyond holding values: "" (nothing), "trap", "mask",
-  // "frame-pointer", "stack-pointer", "return-address", "program-counter".
+  // The purpose of the register beyond holding values: "" (none), "trap", "mask", "frame-pointer",
+  // "stack-pointer", "return-address", "program-counter".
   string Role = "";
-  // True if reading the register gives something else than what was last written to it.
+  // Set if a read of the register does not return the last value written to it.
   bit isConstantPerInstruction = false;
 }
 
-// What an instruction can take or give: a register class or an operand.
+// An input or output of an instruction: a register class or an operand.
 class DAGOperand {
-  // The ISLE term that makes one from a number written in a pattern's result.
+  // The ISLE term that converts a number in a pattern's result.
   string IsleConst = "";
 }
 
@@ -78,7 +79,7 @@ class RegisterClass<string prefix, list<ValueType> regTypes, int spillSize, int 
   int SpillAlignment = spillAlign;
   // All registers of the file in encoding order.
   list<Register> MemberList = memberList;
-  // What the register allocator may use, in the order it should prefer.
+  // Registers that may be allocated, in order of preference.
   list<Register> AllocationOrder = [];
   // Never allocated. AllocationOrder and Reserved together are MemberList.
   list<Register> Reserved = [];
@@ -108,10 +109,10 @@ class Operand<ValueType ty> : DAGOperand {
   int MinValue = 0;
   int MaxValue = 0;
   bit DecodeSigned = true;
-  // Sub-operands by name for an operand of several fields.
+  // The named sub-operands of an operand with several fields.
   dag MIOperandInfo = (ops);
-  // How a compound operand is written; `$name` is a sub-operand. An immediate zero
-  // before a parenthesis is not printed.
+  // The assembly text of a compound operand; `$name` is a sub-operand. An immediate zero before a
+  // parenthesis is not printed.
   string AsmFormat = "";
   // The letter of this operand in the names of instruction shapes.
   string Shape = "";
@@ -134,7 +135,7 @@ class Instruction {
   dag InOperandList = (ins);
   string AsmString = "";
   list<dag> Pattern = [];
-  // Why no pattern selects the instruction, if none does.
+  // The reason if no pattern selects the instruction.
   string NoPattern = "";
   list<Register> Uses = [];
   list<Register> Defs = [];
@@ -154,9 +155,10 @@ class Instruction {
   bit mayLoad = false;
   bit mayStore = false;
   bit hasSideEffects = false;
-  // Neither assembler nor disassembler knows the instruction.
+  // Neither the assembler nor the disassembler supports the instruction.
   bit isCodeGenOnly = false;
-  // The assembler knows the instruction, the disassembler prints the other one with the same bits.
+  // The assembler accepts the instruction; the disassembler prints another instruction with the
+  // same bits.
   bit isAsmParserOnly = false;
 }
 
@@ -164,9 +166,9 @@ class Instruction {
 // Relations between instructions
 //===----------------------------------------------------------------------===//
 
-// Instructions of class FilterClass with equal RowFields form a row; an instruction
-// whose ColFields are KeyCol is mapped to the one of its row whose ColFields are an
-// element of ValueCols. Records with the same Relation are one function.
+// Instructions of class FilterClass with equal RowFields form a row. An instruction whose ColFields
+// are KeyCol is mapped to the instruction of its row whose ColFields are an element of ValueCols.
+// Records with the same Relation define one function together.
 class InstrMapping {
   string Relation = "";
   string FilterClass = "";
@@ -204,14 +206,14 @@ class CCAssignToStack<int size, int align> : CCAction {
   int Align = align;
 }
 
-// The value is widened to destTy and looked at again; upper bits are undefined
-// unless an extension attribute of the signature says otherwise.
+// The value is widened to destTy and then assigned as that type. Upper bits are undefined unless an
+// extension attribute of the signature defines them.
 class CCPromoteToType<ValueType destTy> : CCAction {
   ValueType DestTy = destTy;
 }
 
-// The value is split into `count` values of type partTy, least significant first,
-// and each is placed on its own.
+// The value is split into `count` values of type partTy, least significant first, and each is
+// assigned separately.
 class CCSplitToType<ValueType partTy, int count> : CCAction {
   ValueType PartTy = partTy;
   int Count = count;

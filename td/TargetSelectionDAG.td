@@ -1,7 +1,7 @@
-//===- TargetSelectionDAG.td - the classes selection patterns are made of ----===//
+//===- TargetSelectionDAG.td - the classes of selection patterns -------------===//
 //
-// A pattern is turned into an ISLE rule. Where LLVM has C++ fragments, these
-// records name terms of the ISLE prelude.
+// Each pattern becomes an ISLE rule. Where LLVM has C++ fragments, these records name terms of the
+// ISLE prelude.
 //
 //===----------------------------------------------------------------------===//
 
@@ -9,8 +9,8 @@
 // Types
 //===----------------------------------------------------------------------===//
 
-// Types that one pattern matches alike. `extractor` is an ISLE extractor on Type, which asks
-// for this list; empty means that nothing has to be checked.
+// Types that one pattern matches. `extractor` is an ISLE extractor on Type that tests for this
+// list; if empty, nothing has to be tested.
 class TypeSet<list<ValueType> types, string extractor> {
   list<ValueType> Types = types;
   string Extractor = extractor;
@@ -18,8 +18,8 @@ class TypeSet<list<ValueType> types, string extractor> {
   bit LowWordOnly = false;
 }
 
-// What an SDNode says about its result (index 0) and operands (1, 2, ...); without
-// a result the operands start at 0.
+// A type constraint of an SDNode. The result has index 0, operands have 1, 2, ...; without a result
+// the operands start at 0.
 class SDTypeConstraint<int opnum> {
   int OperandNum = opnum;
 }
@@ -40,34 +40,34 @@ class SDTypeProfile<int numresults, int numoperands, list<SDTypeConstraint> cons
 def SDTIntUnaryOp : SDTypeProfile<1, 1, [SDTCisSameAs<0, 1>, SDTCisInt<0>]>;
 def SDTIntBinOp   : SDTypeProfile<1, 2, [SDTCisSameAs<0, 1>, SDTCisSameAs<0, 2>, SDTCisInt<0>]>;
 def SDTIntShiftOp : SDTypeProfile<1, 2, [SDTCisSameAs<0, 1>, SDTCisInt<0>, SDTCisInt<2>]>;
-// Results are the number and whether it overflows.
+// The results are the number and the overflow flag.
 def SDTOverflowOp : SDTypeProfile<2, 2, [SDTCisSameAs<0, 2>, SDTCisSameAs<0, 3>, SDTCisInt<0>, SDTCisVT<1, i8>]>;
-// The same with a carry or borrow coming in.
+// The same with an incoming carry or borrow.
 def SDTCarryOp    : SDTypeProfile<2, 3, [SDTCisSameAs<0, 2>, SDTCisSameAs<0, 3>, SDTCisInt<0>, SDTCisVT<1, i8>,
                                          SDTCisVT<4, i8>]>;
 def SDTSplitOp    : SDTypeProfile<2, 1, [SDTCisSameAs<0, 1>, SDTCisInt<0>, SDTCisInt<2>]>;
 def SDTPairOp     : SDTypeProfile<1, 2, [SDTCisInt<0>, SDTCisSameAs<1, 2>, SDTCisInt<1>]>;
 def SDTIntExtendOp : SDTypeProfile<1, 1, [SDTCisInt<0>, SDTCisInt<1>]>;
-// Operands are the two numbers and the condition.
+// The operands are the two numbers and the condition.
 def SDTSetCC      : SDTypeProfile<1, 3, [SDTCisVT<0, i8>, SDTCisSameAs<1, 2>, SDTCisInt<1>]>;
-// The same of floats.
+// The same for floats.
 def SDTFSetCC     : SDTypeProfile<1, 3, [SDTCisVT<0, i8>, SDTCisSameAs<1, 2>]>;
-// Between integers and floats.
+// Conversions between integers and floats.
 def SDTConvert    : SDTypeProfile<1, 1, []>;
-// Any type, the same everywhere: the pattern says which.
+// Result and operands have the same type; the pattern determines which.
 def SDTBinOp      : SDTypeProfile<1, 2, [SDTCisSameAs<0, 1>, SDTCisSameAs<0, 2>]>;
 def SDTTernaryOp  : SDTypeProfile<1, 3, [SDTCisSameAs<0, 1>, SDTCisSameAs<0, 2>, SDTCisSameAs<0, 3>]>;
-// The last operand is a reason.
+// The last operand is a trap code.
 def SDTTrapOp     : SDTypeProfile<1, 3, [SDTCisSameAs<0, 1>, SDTCisSameAs<0, 2>, SDTCisInt<0>]>;
-// The condition has a type of its own.
+// The type of the condition is independent of the others.
 def SDTSelect     : SDTypeProfile<1, 3, [SDTCisSameAs<0, 2>, SDTCisSameAs<0, 3>]>;
 def SDTUnaryOp    : SDTypeProfile<1, 1, [SDTCisSameAs<0, 1>]>;
 def SDTBitcast    : SDTypeProfile<1, 1, []>;
-// Nothing but effects.
+// Effects without a result.
 def SDTNone       : SDTypeProfile<0, 0, []>;
 def SDTUse        : SDTypeProfile<0, 1, []>;
 def SDTUse2       : SDTypeProfile<0, 2, []>;
-// A value from nowhere: of no operand, or of what the instruction carries.
+// A value without value operands; operands are fields of the CLIF instruction.
 def SDTLeaf       : SDTypeProfile<1, 0, []>;
 def SDTLeaf1      : SDTypeProfile<1, 1, []>;
 def SDTLeaf2      : SDTypeProfile<1, 2, []>;
@@ -80,12 +80,12 @@ def SDTStore      : SDTypeProfile<0, 2, []>;
 
 class SDNodeProperty;
 def SDNPCommutative : SDNodeProperty;
-// The node accesses memory: its form binds `flags`, `p` and `offset`, and its last
-// operand is a ComplexPattern, which looks at these.
+// The node accesses memory: its form binds `flags`, `p` and `offset`, and its last operand is an
+// AddrPattern, which uses these.
 def SDNPMemOperand  : SDNodeProperty;
 
-// A CLIF instruction. `form` is how ISLE matches it: `$ty` stands for the type of the result, `$0`,
-// `$1`, ... for operands.
+// A CLIF instruction. `form` is the ISLE pattern that matches it: `$ty` stands for the type of the
+// result, `$0`, `$1`, ... for operands.
 class SDNode<string form, SDTypeProfile profile, list<SDNodeProperty> props = []> {
   string IsleForm = form;
   SDTypeProfile TypeProfile = profile;
@@ -102,44 +102,46 @@ def node;
 // (set GPR32:$dst, pattern) in an instruction's Pattern list.
 def set;
 
-// An abbreviation: the operator stands for the fragment with its operands put in.
+// An abbreviation: the operator stands for the fragment with its operands substituted.
 class PatFrag<dag operandList, dag frag> {
   dag Operands = operandList;
   dag Fragment = frag;
 }
-// The operator stands for each of the fragments in turn: a pattern that uses it is as many patterns.
+// Alternatives: a pattern that uses the operator is expanded to one pattern for each fragment.
 class PatFrags<dag operandList, list<dag> frags> {
   dag Operands = operandList;
   list<dag> Fragments = frags;
 }
 
 //===----------------------------------------------------------------------===//
-// Leaves, beside register classes and types
+// Leaves other than register classes and types
 //===----------------------------------------------------------------------===//
 
-// A constant. `extractor` is an ISLE extractor on Value that yields what the operand class `encodes` encodes.
+// A constant. `extractor` is an ISLE extractor on Value that yields the operand `encodes`.
 class ImmLeaf<DAGOperand encodes, string extractor> {
   DAGOperand Encodes = encodes;
   string Extractor = extractor;
 }
 
-// A value in a register of which more is known than its type. `extractor` is an ISLE extractor from Value to Value.
+// A register value with a property beyond its type. `extractor` is an ISLE extractor from Value to
+// Value.
 class PatLeaf<TypeSet types, string extractor> {
   TypeSet Types = types;
   string Extractor = extractor;
 }
 
-// A value that becomes the operand `encodes` by an ISLE constructor, which the rules with this pattern as their root (SelectPat)
-// and hand-written ones define. So what a value needs before an instruction can use it is said once. In a result it
-// is an operator on a leaf.
+// A value that an ISLE constructor converts to the operand `encodes`. The rules with this pattern
+// as their root (SelectPat) and hand-written rules define the constructor, so the conversion is
+// written once. In a result it is an operator on a leaf.
 class ComplexPattern<TypeSet types, DAGOperand encodes, string selectFunc> {
   TypeSet Types = types;
   DAGOperand Encodes = encodes;
   string SelectFunc = selectFunc;
 }
 
-// An address. `predicate` is a pure partial ISLE constructor of flags, pointer, offset and alignment and tells whether an
-// access is of this kind (empty: any is); `selectFunc`, of pointer and offset, makes what `encodes` encodes.
+// An address. `predicate` is a pure partial ISLE constructor of flags, pointer, offset and
+// alignment; it succeeds if an access is of this kind (empty: always). `selectFunc`, of pointer and
+// offset, constructs the operand `encodes`.
 class AddrPattern<DAGOperand encodes, int numOperands, string predicate, string selectFunc, int align> {
   DAGOperand Encodes = encodes;
   int NumOperands = numOperands;
@@ -152,9 +154,10 @@ class AddrPattern<DAGOperand encodes, int numOperands, string predicate, string 
 // Results
 //===----------------------------------------------------------------------===//
 
-// (seq a:$x, b, c) makes the instructions in this order; later ones use `$x`. The last one is the result.
+// (seq a:$x, b, c) emits the instructions in this order; later ones use `$x`. The last one is the
+// result.
 def seq;
-// (results a, b) at the end: the results of a node with several.
+// (results a, b) at the end: the results of a node that has several.
 def results;
 // (COPY $x): the operand itself, no instruction.
 def COPY;
@@ -163,48 +166,55 @@ def COPY;
 class PseudoOperand<string isleType> : DAGOperand {
   string IsleType = isleType;
 }
-// One that a CLIF instruction carries beside its values: a leaf of this class takes what stands there.
+// A field of a CLIF instruction that is not a value. A leaf of this class matches any content of
+// the field.
 class ClifOperand<string isleType> : PseudoOperand<isleType>;
 
-// One that is in a register of this class, or will be once an instruction wants it there: until then it can be a constant, or a
-// scalar that stands for all lanes. `IsleMatch` is the ISLE extractor for a number in the pattern of a target's node.
+// An operand in a register of this class, or one that is put there once an instruction needs it.
+// Until then it can be a constant, or a scalar that stands for all lanes. `IsleMatch` is the ISLE
+// extractor for a number in the pattern of a target node.
 class RegOperand<RegisterClass regs, string isleType> : PseudoOperand<isleType> {
   RegisterClass RegClass = regs;
   string IsleMatch = "";
-  // What a pattern binds is one of these until an instruction wants it in a register.
+  // Variables of a pattern have this kind until an instruction needs them in a register.
   bit HoldsValues = false;
 }
-// The lanes that a masked instruction works on. Its first operand in results; it is in this register while the instruction runs.
+// The lane mask of a masked instruction: its first operand in results. It is in the register `mask`
+// while the instruction executes.
 class MaskOperand<RegisterClass regs, Register mask, string isleType> : RegOperand<regs, isleType> {
   Register Mask = mask;
   string Shape = "k";
 }
 
-// What the compiler makes as one and turns into machine instructions once registers, frame and labels are known. It has no bits of
-// its own, so it is not an Instruction. `isle` is its constructor, which the compiler supplies.
+// A pseudo-instruction. The compiler turns it into machine instructions once registers, frame and
+// labels are known. It has no encoding, so it is not an Instruction. `isle` is its constructor,
+// which the compiler supplies.
 class PseudoInst<dag outs, dag ins, string isle> {
   dag OutOperandList = outs;
   dag InOperandList = ins;
   string IsleName = isle;
   bit isPseudo = true;
-  // The constructor can refuse, and with it the rule.
+  // The constructor can refuse; the rule then refuses, too.
   bit mayRefuse = false;
 }
 
-// A node of the target, between CLIF and instructions. Results use it where the form of an instruction depends on its operands;
-// patterns that start with it say which form that is. The operands of such a pattern are those of the node, leaves that look into
-// them (OperandLeaf), numbers and types.
+// A node of the target, between CLIF and instructions. Results use it if the form of an instruction
+// depends on its operands; the patterns that start with the node choose the form. The operands of
+// such a pattern are those of the node, leaves that match a property of them (OperandLeaf), numbers
+// and types.
 class TargetNode<dag outs, dag ins, list<SDNodeProperty> props = []> {
   dag OutOperandList = outs;
   dag InOperandList = ins;
   // SDNPCommutative: the first two neighbours of the same kind can be exchanged.
   list<SDNodeProperty> Properties = props;
-  // Computes the same of constants. `Fold` is a pure partial ISLE constructor of this opcode and the constants.
+  // Computes the node on constants. `Fold` is a pure partial ISLE constructor of this opcode and
+  // the constants.
   Instruction FoldedBy = ?;
   string Fold = "";
 }
 
-// An operand of a target's node of which more is known: `extractor` is an ISLE extractor from `of` to `encodes`.
+// An operand of a target node with a known property: `extractor` is an ISLE extractor from `of` to
+// `encodes`.
 class OperandLeaf<DAGOperand of, DAGOperand encodes, string extractor> {
   DAGOperand Of = of;
   DAGOperand Encodes = encodes;
@@ -220,8 +230,8 @@ class OutPatFrag<dag outs, dag ins, string isle, dag result> {
   dag ResultInstr = result;
 }
 
-// Makes an operand from others, from types (`$ty` of `(int32:$ty ...)`), from constants and from numbers, by a pure ISLE
-// constructor. A leaf is given as the value it matched.
+// Computes an operand from other operands, types (`$ty` of `(int32:$ty ...)`), constants and
+// numbers, by a pure ISLE constructor. A leaf is passed as the value it matched.
 class SDNodeXForm<DAGOperand encodes, int numOperands, string isle> {
   DAGOperand Encodes = encodes;
   int NumOperands = numOperands;
@@ -232,20 +242,20 @@ class SDNodeXForm<DAGOperand encodes, int numOperands, string isle> {
 // Patterns
 //===----------------------------------------------------------------------===//
 
-// Something that holds or not: a pure partial ISLE constructor without arguments.
+// A condition: a pure partial ISLE constructor without arguments.
 class Predicate<string isle> {
   string IsleName = isle;
 }
-// The same, of the CLIF instruction at hand.
+// A condition on the current CLIF instruction.
 class InstPredicate<string isle> : Predicate<isle>;
 
-// The same, of two operands of the pattern, given by their names.
+// A condition on two operands of the pattern, given by their names.
 class OperandPredicate<string isle, list<string> operands> : Predicate<isle> {
   list<string> Operands = operands;
 }
 
-// A pattern and the instructions that compute the same. Among patterns that match the more complex one
-// wins; AddedComplexity decides where the complexity is the same.
+// A pattern and the instructions that compute the same. Of several patterns that match, the most
+// complex one wins; AddedComplexity decides if the complexity is equal.
 class Pat<dag pattern, dag result> {
   dag PatternToMatch = pattern;
   dag ResultInstr = result;

@@ -1,19 +1,20 @@
-//! Which parts of td decide nothing: changes one after the other and runs all back ends.
+//! Finds parts of td that decide nothing: makes one change after the other and runs all back ends.
 //!
 //!     cargo run --release -p tdgen --example probe                    # removes each `def` and `defm`
 //!     cargo run --release -p tdgen --example probe -- Errata          # in files whose name contains this
 //!     cargo run --release -p tdgen --example probe -- --changes       # changes numbers and texts, removes elements of lists
 //!     cargo run --release -p tdgen --example probe -- --changes=7     # every seventh of them
 //!
-//! A part decides something if the description is refused with the change, or if the generated text is another one. All other parts are printed with
-//! file and line. Whether the generated code changes with the text: `code_hashes` of `naplespu-filetests`.
+//! A part decides something if the description is refused after the change, or if the generated
+//! text changes. All other parts are printed with file and line. The example `code_hashes` of
+//! `naplespu-filetests` finds whether generated code changes as well.
 
 #![deny(missing_docs)]
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// A change of a text.
+/// A change of a td file.
 struct Change {
     line: usize,
     start: usize,
@@ -23,7 +24,7 @@ struct Change {
 }
 
 impl Change {
-    /// A change of a part of the text.
+    /// Creates a change that replaces a part of the text.
     fn new(text: &str, start: usize, end: usize, new: String) -> Self {
         Self {
             line: text[..start].matches('\n').count() + 1,
@@ -33,7 +34,8 @@ impl Change {
         }
     }
 
-    /// Removes a part. Lines stay where they are: what is generated names them.
+    /// Creates a change that removes a part. Line numbers stay the same, because generated text
+    /// contains them.
     fn removal(text: &str, start: usize, end: usize) -> Self {
         let lines = text[start..end].matches('\n').count();
         Self::new(text, start, end, "\n".repeat(lines))
@@ -44,7 +46,7 @@ impl Change {
     }
 }
 
-/// Removals of the statements of a text that begin with `def` or `defm`.
+/// Returns the removals of all statements that begin with `def` or `defm`.
 fn statements(text: &str) -> Vec<Change> {
     let mut found: Vec<Change> = Vec::new();
     let mut at = 0;
@@ -60,7 +62,7 @@ fn statements(text: &str) -> Vec<Change> {
     found
 }
 
-/// Changes of numbers and texts, and removals of elements of lists of names.
+/// Returns changes of all numbers and texts, and removals of elements of lists of names.
 fn changes(text: &str) -> Vec<Change> {
     let mut found = Vec::new();
     let bytes = text.as_bytes();
@@ -90,7 +92,7 @@ fn changes(text: &str) -> Vec<Change> {
                 at = end;
             }
             b'[' | b',' => {
-                // An element of names alone, with what separates it from the next one.
+                // An element that is a plain name, with the separator after it.
                 let start = at + 1;
                 let end = start
                     + text[start..]
@@ -112,7 +114,7 @@ fn changes(text: &str) -> Vec<Change> {
     found
 }
 
-/// Where a statement ends: behind its `;`, or behind the brace that closes its body.
+/// Returns the end of a statement: after its `;`, or after the closing brace of its body.
 fn end_of(text: &str, start: usize) -> usize {
     let (mut depth, mut quoted, mut comment) = (0i32, false, false);
     let mut previous = '\0';

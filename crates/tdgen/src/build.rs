@@ -1,4 +1,5 @@
-//! The entry for build scripts: read the target description once, run every back end over it, report all faults with their places.
+//! The entry for build scripts: reads the target description once, runs every back end, and reports
+//! all faults with their locations.
 
 use std::path::Path;
 use tablegen::{Diagnostic, Options, Parsed, SourceMap};
@@ -6,16 +7,17 @@ use tablegen::{Diagnostic, Options, Parsed, SourceMap};
 /// The file in the td folder that includes all others.
 const ROOT: &str = "NaplesPU.td";
 
-/// What the back ends make of a description.
+/// The output of the back ends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Generated {
     /// The generated module of `npu-mc`, see [`emit_mc`](crate::emit_mc()).
     pub machine_code: String,
-    /// What instructions do, see [`emit_semantics`](crate::emit_semantics()).
+    /// The semantics of instructions, see [`emit_semantics`](crate::emit_semantics()).
     pub semantics: String,
     /// The compiler's settings, see [`emit_settings`](crate::emit_settings()).
     pub settings: String,
-    /// The enums and tables that the description declares, see [`searchable_tables`](crate::searchable_tables()).
+    /// The enums and tables that the description declares, see
+    /// [`searchable_tables`](crate::searchable_tables()).
     pub tables: String,
     /// The lowering rules made from patterns, see [`emit_isle`](crate::emit_isle()).
     pub isle: String,
@@ -27,11 +29,11 @@ pub struct Generated {
 
 /// Reads the description in this folder and runs every back end.
 ///
-/// Prints `cargo::rerun-if-changed` for every file that was read, also if there are faults.
+/// Prints `cargo::rerun-if-changed` for every file that was read, even if there are faults.
 ///
 /// # Errors
 ///
-/// All faults as text, each with file, line and column.
+/// Returns all faults as text, each with file, line and column.
 pub fn all(td: &Path) -> Result<Generated, String> {
     let mut options = Options::default();
     options.include_dirs.push(td.to_owned());
@@ -50,7 +52,7 @@ pub fn all(td: &Path) -> Result<Generated, String> {
     result.map_err(|faults| render_all(&faults, &parsed.sources))
 }
 
-/// The faults of one back end do not hide those of another.
+/// Runs every back end. The faults of one do not hide the faults of another.
 fn back_ends(parsed: &Parsed) -> Result<Generated, Vec<Diagnostic>> {
     let loaded = crate::load(parsed).map(|target| {
         (
@@ -80,7 +82,7 @@ fn back_ends(parsed: &Parsed) -> Result<Generated, Vec<Diagnostic>> {
                 .flatten()
                 .flatten()
             {
-                // Two back ends may stumble over one thing.
+                // Two back ends may report the same fault.
                 if !faults
                     .iter()
                     .any(|one| one.message == fault.message && one.span() == fault.span())
@@ -93,7 +95,7 @@ fn back_ends(parsed: &Parsed) -> Result<Generated, Vec<Diagnostic>> {
     }
 }
 
-/// Faults as text, each with its place.
+/// Formats faults as text, each with its location.
 pub fn render_all(faults: &[Diagnostic], sources: &SourceMap) -> String {
     let texts: Vec<String> = faults.iter().map(|d| tablegen::render(d, sources)).collect();
     texts.concat()

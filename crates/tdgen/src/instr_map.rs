@@ -1,7 +1,8 @@
-//! `--gen-instr-map`: the `InstrMapping` records of any program as Rust: an enum of the instructions, an enum for each column field,
-//! and for each record a sorted table with a function over it.
+//! `--gen-instr-map`: the `InstrMapping` records of a program as Rust: an enum of the instructions,
+//! an enum for each column field, and for each record a sorted table and a lookup function.
 //!
-//! A function gives the record that stands for another in a column, or `None`: if the record is not a key, or the cell is empty.
+//! The function returns the record in a column that corresponds to a key. It returns `None` if the
+//! record is not a key, or if the cell is empty.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -14,13 +15,14 @@ use tablegen::{Diagnostic, Parsed, Record, numeric_order};
 /// The class whose records are the instructions of a target.
 const INSTRUCTION: &str = "Instruction";
 
-/// Rust source with the relations of all `InstrMapping` records, in the order of their names. Instructions are the records of class
-/// `Instruction`; other records in a relation are left out, as they are no instructions of the target.
+/// Generates Rust source with the relations of all `InstrMapping` records, in the order of their
+/// names. Instructions are the records of class `Instruction`; a relation leaves out other records.
 ///
 /// # Errors
 ///
-/// Every fault of the records, each with its places: a field that is missing or of the wrong shape, an unknown filter class, two
-/// records for one cell, a name that cannot be one in Rust.
+/// Returns every fault of the records, each with its locations: a field that is missing or of the
+/// wrong shape, an unknown filter class, two records for one cell, a name that is not valid in
+/// Rust.
 pub fn instr_map(parsed: &Parsed) -> Result<String, Vec<Diagnostic>> {
     let records = &parsed.records;
     let mut faults = Vec::new();
@@ -44,7 +46,7 @@ pub fn instr_map(parsed: &Parsed) -> Result<String, Vec<Diagnostic>> {
     let mut functions: BTreeMap<String, Record<'_>> = BTreeMap::new();
     for (map, relation) in &relations {
         if let Some(other) = functions.insert(snake(map.name()), *map) {
-            let message = format!("`{}` and `{}` have one name in Rust", other.name(), map.name());
+            let message = format!("`{}` and `{}` have the same name in Rust", other.name(), map.name());
             faults.push(also(fault(map.span(), message), other.span(), "the other"));
         }
         table(*map, relation, &columns, &mut out);
@@ -52,7 +54,7 @@ pub fn instr_map(parsed: &Parsed) -> Result<String, Vec<Diagnostic>> {
     if faults.is_empty() { Ok(out) } else { Err(faults) }
 }
 
-/// The values of every column field over all relations, in the order of first appearance.
+/// Returns the values of every column field in all relations, in the order of first appearance.
 fn columns(relations: &[(Record<'_>, Relation<'_>)], faults: &mut Vec<Diagnostic>) -> Vec<(String, Vec<String>)> {
     let mut columns: Vec<(String, Vec<String>)> = Vec::new();
     for (map, relation) in relations {
@@ -67,7 +69,7 @@ fn columns(relations: &[(Record<'_>, Relation<'_>)], faults: &mut Vec<Diagnostic
                     continue;
                 }
                 if let Some(other) = columns[index].1.iter().find(|other| variant(other) == variant(value)) {
-                    let message = format!("the values `{other}` and `{value}` of `{field}` have one name in Rust");
+                    let message = format!("the values `{other}` and `{value}` of `{field}` have the same name in Rust");
                     faults.push(fault(map.span(), message));
                 }
                 columns[index].1.push(value.clone());
@@ -88,7 +90,7 @@ fn opcodes(instructions: &[Record<'_>], out: &mut String, faults: &mut Vec<Diagn
         }
     }
     out.push_str("}\n");
-    // A name in camel case would leave the expectation unmet.
+    // With only camel-case names the lint would not fire and the expectation would be unmet.
     if instructions.iter().all(|one| is_camel(one.name())) {
         *out = out.replace(
             "#[expect(non_camel_case_types, reason = \"named as their records\")]\n",
@@ -138,7 +140,7 @@ fn table(map: Record<'_>, relation: &Relation<'_>, columns: &[(String, Vec<Strin
         rows.len(),
         rows.concat()
     );
-    // With one column there is nothing to choose.
+    // With one column the function needs no column argument.
     let fields: BTreeSet<&String> = if width > 1 {
         shape.col_fields.iter().collect()
     } else {

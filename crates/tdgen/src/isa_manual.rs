@@ -1,8 +1,8 @@
-//! The machine as a document for people: registers, formats as bit diagrams, and of every instruction encoding, assembly, meaning, unit,
-//! latency and errata.
+//! The instruction set manual in Markdown: registers, formats as bit diagrams, and for every
+//! instruction its encoding, assembly, meaning, unit, latency and errata.
 //!
-//! The text is Markdown. Each instruction has an example with its word, put together from the bits that td gives its operands: who
-//! doubts the tables of `npu-mc`, which come from the same records on another way, can compare.
+//! Each instruction has an example with its word, computed from the operand bits in td. This is
+//! independent of the tables of `npu-mc`, so a comparison checks both.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,21 +13,22 @@ use crate::load::load;
 use crate::model::{AsmPiece, HwFormat, Instruction, OperandRange, RegFile, Target};
 use crate::semantics::operation_text;
 
-/// Patterns shown of an instruction; the rest is counted.
+/// The largest number of patterns shown for an instruction; the others are only counted.
 const PATTERNS_SHOWN: usize = 2;
 
 macro_rules! line {
     ($out:expr, $($text:tt)*) => {{
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = writeln!($out, $($text)*);
     }};
 }
 
-/// The manual of a target as Markdown.
+/// Generates the manual of a target as Markdown.
 ///
 /// # Errors
 ///
-/// All faults of the description, as [`load`](crate::load()) finds them, and fields of the wrong kind.
+/// Returns all faults of the description that [`load`](crate::load()) finds, and fields of the
+/// wrong kind.
 pub fn isa_manual(parsed: &Parsed) -> Result<String, Vec<Diagnostic>> {
     let target = load(parsed)?;
     manual(parsed, &target).map_err(|fault| vec![*fault])
@@ -35,7 +36,7 @@ pub fn isa_manual(parsed: &Parsed) -> Result<String, Vec<Diagnostic>> {
 
 type Fallible<T> = Result<T, Box<Diagnostic>>;
 
-/// A field of the wrong kind, as a fault.
+/// Converts an access error (a field of the wrong kind) to a fault.
 fn access(error: impl Into<Diagnostic>) -> Box<Diagnostic> {
     Box::new(error.into())
 }
@@ -45,7 +46,7 @@ fn manual(parsed: &Parsed, target: &Target) -> Fallible<String> {
     line!(out, "# The instruction set\n");
     line!(
         out,
-        "Made from the target description by `npu-tblgen --gen-isa-manual`; not edited. Bit 31 is the most significant bit of a word.\n"
+        "Generated from the target description by `npu-tblgen --gen-isa-manual`; do not edit. Bit 31 is the most significant bit of a word.\n"
     );
     registers(parsed, target, &mut out)?;
     formats(target, &mut out);
@@ -55,10 +56,10 @@ fn manual(parsed: &Parsed, target: &Target) -> Fallible<String> {
     line!(out, "## Instructions\n");
     line!(
         out,
-        "{} instructions, under the names of their records. `$name` in the assembly is an operand. The operation is what the hardware does, errata \
-         included: `dst[i]` is a lane, `x[7:0]` are bits, `++` joins bits, compares and shifts without a sign have a `u`, with one an `s`. \
-         \"Selected for\" shows patterns of the compiler that the instruction alone does: `(operation type:$operand, ...)`, as td writes them. The latency is in cycles from issue to the issue of an \
-         instruction that needs the result, 0 without one.\n",
+        "{} instructions, under the names of their records. `$name` in the assembly is an operand. The operation is that of the hardware, with \
+         its errata: `dst[i]` is a lane, `x[7:0]` are bits, `++` concatenates bits, unsigned compares and shifts have a `u`, signed ones an `s`. \
+         \"Selected for\" shows patterns of the compiler that the instruction implements alone: `(operation type:$operand, ...)`, as written in td. The latency is the number of cycles from issue to the issue of an \
+         instruction that uses the result; 0 without a result.\n",
         target.instructions.len()
     );
     for (format, named) in target.formats.iter().enumerate() {
@@ -75,7 +76,7 @@ fn manual(parsed: &Parsed, target: &Target) -> Fallible<String> {
     Ok(out)
 }
 
-/// Registers without a role of their own, as one row.
+/// Consecutive registers without a role, shown as one row.
 struct Run {
     first: usize,
     last: usize,
@@ -162,7 +163,7 @@ fn file_name(file: RegFile) -> &'static str {
     }
 }
 
-/// A run of bits of a word and what stands there.
+/// A run of bits of a word and its contents.
 struct Cell {
     lsb: u8,
     width: u8,
@@ -170,7 +171,7 @@ struct Cell {
 }
 
 impl Cell {
-    /// `31-24`, or `0` for one bit.
+    /// Returns the bit numbers: `31-24`, or `0` for one bit.
     fn bits(&self) -> String {
         let top = self.lsb + self.width - 1;
         if self.width == 1 {
@@ -192,7 +193,7 @@ fn formats(target: &Target, out: &mut String) {
     }
 }
 
-/// The fields of a format, with fixed and unused bits between them.
+/// Returns the fields of a format, with the fixed and unused bits between them.
 fn format_cells(format: &HwFormat) -> Vec<Cell> {
     cells(|bit| {
         let field = format.fields.iter().position(|f| bit >= f.lsb && bit < f.lsb + f.width);
@@ -215,13 +216,13 @@ fn format_cells(format: &HwFormat) -> Vec<Cell> {
     .collect()
 }
 
-/// What a bit of a word is.
+/// The use of a bit of a word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Bit {
-    /// Of the field or operand with this index.
+    /// A bit of the field or operand with this index.
     Field(usize),
     Constant(bool),
-    /// Nobody looks at it.
+    /// An ignored bit.
     Unused,
 }
 
@@ -231,7 +232,7 @@ impl Bit {
     }
 }
 
-/// Runs of bits of one kind as (lowest bit, width, kind), most significant first.
+/// Returns the runs of bits of one kind as (lowest bit, width, kind), most significant first.
 fn cells(kind: impl Fn(u8) -> Bit) -> Vec<(u8, u8, Bit)> {
     let mut runs: Vec<(u8, u8, Bit)> = Vec::new();
     for bit in (0..32).rev() {
@@ -247,7 +248,7 @@ fn cells(kind: impl Fn(u8) -> Bit) -> Vec<(u8, u8, Bit)> {
     runs
 }
 
-/// Bits as digits.
+/// Formats bits as digits.
 fn constant(word: u32, lsb: u8, width: u8) -> String {
     (lsb..lsb + width)
         .rev()
@@ -255,12 +256,12 @@ fn constant(word: u32, lsb: u8, width: u8) -> String {
         .collect()
 }
 
-/// A word as a row of boxes, with the numbers of the bits above.
+/// Draws a word as a row of boxes, with bit numbers above.
 fn diagram(cells: &[Cell]) -> String {
     let (mut numbers, mut edge, mut row) = (String::new(), String::new(), String::new());
     for cell in cells {
         let bits = cell.bits().replace('-', " ");
-        // A box is as wide as its bits, if its texts fit.
+        // The width of a box is proportional to its bits, unless its texts need more.
         let width = usize::from(cell.width * 2).max(cell.text.len() + 2).max(bits.len() + 1);
         let numbered = match bits.split_once(' ') {
             Some((top, low)) => format!("{top}{low:>space$}", space = width - top.len()),
@@ -283,7 +284,7 @@ fn units(target: &Target, out: &mut String) {
     out.push('\n');
 }
 
-/// Which errata concern which operation of the hardware.
+/// The errata of each hardware operation.
 struct Errata<'a> {
     by_operation: BTreeMap<&'a str, Vec<Record<'a>>>,
 }
@@ -299,7 +300,7 @@ impl<'a> Errata<'a> {
         Ok(Self { by_operation })
     }
 
-    /// The names of those of an instruction.
+    /// Returns the names of the errata of an instruction.
     fn of(&self, target: &Target, instruction: &Instruction, operation: Option<Record<'a>>) -> Fallible<Vec<&'a str>> {
         let concerned = operation.and_then(|operation| self.by_operation.get(operation.name()));
         let reads_vector = instruction
@@ -319,7 +320,7 @@ impl<'a> Errata<'a> {
     }
 }
 
-/// The patterns that an instruction alone does, by its name, shortest first.
+/// For each instruction (by name) the patterns that it implements alone, shortest first.
 struct Patterns {
     by_instruction: BTreeMap<String, Vec<String>>,
 }
@@ -411,7 +412,8 @@ fn instruction_entry(
 }
 
 fn instruction_cells(target: &Target, instruction: &Instruction) -> Vec<Cell> {
-    // The layout whose fixed bits the instruction has says where fields of constants end.
+    // The layout with the fixed bits of the instruction determines the boundaries of constant
+    // fields.
     let layout = target
         .hw_formats
         .iter()
@@ -499,13 +501,13 @@ fn selected_for(instruction: &Instruction, record: Option<Record<'_>>, patterns:
         None => "",
     };
     Ok(if reason.is_empty() {
-        "no pattern has it alone; it is part of longer sequences".to_owned()
+        "no pattern selects it alone; it is part of longer sequences".to_owned()
     } else {
         format!("no pattern: {reason}")
     })
 }
 
-/// What else td says of it.
+/// Returns the other properties of an instruction.
 fn notes(target: &Target, instruction: &Instruction) -> Vec<String> {
     let flags = &instruction.flags;
     let mut notes: Vec<String> = [
@@ -534,21 +536,22 @@ fn notes(target: &Target, instruction: &Instruction) -> Vec<String> {
         }
     }
     if !instruction.decodable {
-        notes.push("known to the assembler alone: the disassembler shows another name for the same bits".to_owned());
+        notes.push("assembler only: the disassembler prints another name for the same bits".to_owned());
     }
     notes
 }
 
-/// The instruction with registers and numbers in place of its operands, and its word.
+/// Returns an example: the instruction with registers and numbers for its operands, and its word.
 fn example(target: &Target, instruction: &Instruction) -> (String, u32) {
-    // A number with a sign shows what becomes of the upper bits of its field.
+    // A negative number shows the upper bits of its field.
     const NUMBER: i32 = -16;
     let mut texts = Vec::new();
     let mut word = instruction.base;
     for (index, operand) in instruction.operands.iter().enumerate() {
         let value = match &target.operand_kinds[operand.kind].range {
             OperandRange::Register(file) => {
-                // Each operand another register, from the second of the file on.
+                // Each operand gets a different register, starting at the second register of the
+                // file.
                 let mut members = target.registers.iter().filter(|r| r.file == *file);
                 let register = members.nth(index + 1);
                 texts.push(register.map_or_else(String::new, |r| r.asm_name.clone()));

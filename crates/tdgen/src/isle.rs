@@ -1,16 +1,17 @@
-//! ISLE from td: the enum of opcodes, a constructor for every machine instruction that the hardware can do, and a
-//! lowering rule for every selection pattern.
+//! Generates ISLE from td: the enum of opcodes, a constructor for every machine instruction that
+//! the hardware implements, and a lowering rule for every selection pattern.
 //!
-//! The output declares the enum `Op`, an external emitter for every instruction shape (`emit_s_ss` and so on, see
-//! [`constructors`]) and the instructions. It uses terms that the compiler's prelude declares: the types
-//! `Gpr Vec Simm9 Imm16 AMode Unit`, the extractors and constructors that td's `TypeSet`, `ImmLeaf`, `ComplexPattern`
-//! and `Operand` records name, `value_type`, `const_i32`, `lower`, and conversions from values to registers and from
-//! these to the output of an instruction.
+//! The output declares the enum `Op`, an external emitter for every instruction shape (`emit_s_ss`
+//! and so on, see [`constructors`]) and the instructions. It uses terms that the compiler's prelude
+//! declares: the types `Gpr Vec Simm9 Imm16 AMode Unit`, the extractors and constructors that td's
+//! `TypeSet`, `ImmLeaf`, `ComplexPattern` and `Operand` records name, `value_type`, `const_i32`,
+//! `lower`, and conversions from values to registers and from registers to the output of an
+//! instruction.
 //!
-//! Every rule follows a comment with the td file and line it was made from. Its priority is four times the
-//! pattern's complexity, less the number of the commuted variant, so that the more specific pattern wins and no two
-//! variants of a pattern have the same one. Two different patterns of equal complexity that overlap are refused by
-//! the ISLE compiler; `AddedComplexity` settles that.
+//! A comment before each rule has the td file and line of its pattern. The priority of a rule is
+//! four times the complexity of the pattern, minus the number of the commuted variant. So the more
+//! specific pattern wins, and the variants of a pattern have different priorities. If two patterns
+//! of equal complexity overlap, the ISLE compiler refuses them; `AddedComplexity` resolves this.
 
 mod constructors;
 mod node_pattern;
@@ -24,25 +25,26 @@ use tablegen::{Diagnostic, Parsed, Record, Severity, Span};
 
 use constructors::Constructors;
 
-/// A rule made from a pattern or from a fragment of results.
+/// A rule from a pattern or from a result fragment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rule {
     /// `td/FILE:LINE` of its record and of each `defm` that made it.
     pub place: String,
     /// The rule as ISLE.
     pub text: String,
-    /// The CLIF instruction it lowers; none for a rule of another term.
+    /// The CLIF instruction that it lowers; `None` for a rule of another term.
     pub opcode: Option<String>,
-    /// The machine instructions it names, in order of their names.
+    /// The machine instructions in its result, in order of their names.
     pub instructions: Vec<String>,
 }
 
-/// The ISLE text for a target.
+/// Generates the ISLE text for a target.
 ///
 /// # Errors
 ///
-/// All faults of the patterns found: unknown operators and leaves, types that do not fit or are ambiguous, operands
-/// that are missing, used twice or of the wrong kind, results with the wrong number of operands. Each points into td.
+/// Returns all faults of the patterns, each with its location in td: unknown operators and leaves,
+/// types that do not fit or are ambiguous, operands that are missing, used twice or of the wrong
+/// kind, results with the wrong number of operands.
 pub fn emit_isle(parsed: &Parsed) -> Result<String, Vec<Diagnostic>> {
     let (constructors, fragments, rules) = all_rules(parsed)?;
     let mut out = String::from(
@@ -57,23 +59,24 @@ pub fn emit_isle(parsed: &Parsed) -> Result<String, Vec<Diagnostic>> {
         }
     };
     write(&mut out, &fragments);
-    out.push_str("\n;;;; Rules made from patterns ;;;;\n\n");
+    out.push_str("\n;;;; Rules from patterns ;;;;\n\n");
     write(&mut out, &rules);
     Ok(out)
 }
 
-/// The rules that [`emit_isle`] writes: those of fragments and of the target's nodes first, then those of CLIF.
+/// Returns the rules that [`emit_isle`] writes: rules of fragments and of target nodes first, then
+/// rules of CLIF.
 ///
 /// # Errors
 ///
-/// The same.
+/// Returns the same faults as [`emit_isle`].
 pub fn selection_rules(parsed: &Parsed) -> Result<Vec<Rule>, Vec<Diagnostic>> {
     let (_, mut fragments, rules) = all_rules(parsed)?;
     fragments.extend(rules);
     Ok(fragments)
 }
 
-/// Names of the machine instructions that a piece of ISLE has, in order.
+/// Returns the names of the machine instructions in a piece of ISLE, in order.
 pub fn named_instructions(text: &str, is_instruction: impl Fn(&str) -> bool) -> Vec<&str> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let mut found: Vec<_> = words.filter(|word| is_instruction(word)).collect();
@@ -84,7 +87,7 @@ pub fn named_instructions(text: &str, is_instruction: impl Fn(&str) -> bool) -> 
 
 type Rules<'a> = (Constructors<'a>, Vec<Rule>, Vec<Rule>);
 
-/// Constructors, rules of fragments and of the target's nodes, rules of the other patterns.
+/// Returns constructors, rules of fragments and of target nodes, and rules of the other patterns.
 fn all_rules(parsed: &Parsed) -> Result<Rules<'_>, Vec<Diagnostic>> {
     let mut faults = Vec::new();
     let constructors = Constructors::collect(&parsed.records, &mut faults);
@@ -140,7 +143,7 @@ fn all_rules(parsed: &Parsed) -> Result<Rules<'_>, Vec<Diagnostic>> {
     }
 }
 
-/// `td/FILE:LINE` of a record, and of each `defm` that made it.
+/// Returns `td/FILE:LINE` of a record, and of each `defm` that made it.
 pub(crate) fn place(parsed: &Parsed, record: Record<'_>) -> String {
     let mut text = short(parsed, record.span());
     for span in record.instantiations() {
@@ -150,19 +153,20 @@ pub(crate) fn place(parsed: &Parsed, record: Record<'_>) -> String {
     text
 }
 
-/// Only the last part of the path, so that the output does not depend on where the tree lies.
+/// Returns file and line, with only the last part of the path, so that the output does not depend
+/// on the location of the tree.
 fn short(parsed: &Parsed, span: Span) -> String {
     let location = parsed.sources.location(span);
     let file = location.file.rsplit(['/', '\\']).next().unwrap_or(location.file);
     format!("td/{file}:{}", location.line)
 }
 
-/// A fault at a place.
+/// Creates a fault with a location.
 fn fault(span: Span, message: impl Into<String>) -> Box<Diagnostic> {
     Box::new(Diagnostic::new(Severity::Error, message).primary(span, ""))
 }
 
-/// Adds to a fault found inside a pattern where the pattern stands and which `defm`s made it.
+/// Adds to a fault inside a pattern the location of the pattern and of the `defm`s that made it.
 fn in_pattern(fault: Diagnostic, record: Record<'_>) -> Diagnostic {
     let span = record.span();
     let mut fault = fault;

@@ -1,10 +1,15 @@
-//! The table of legalization: what becomes of each CLIF opcode on each type, from the `OperationAction` records.
+//! Generates the legalization table, by CLIF opcode and type, from the `OperationAction` records.
 //!
-//! The text is Rust for a module that has `Opcode`, `Type` and `types` of `cranelift_codegen::ir`, the enums `LegalizeAction`,
-//! `LegalizeCondition` and `Routine` of the same records, and a struct `Rule` with the fields of a record. It defines `COLUMNS`, `TYPES`, `column`,
-//! `UNSUPPORTED`, `RULES`, `CELLS`, `COUNTS`, `LEGALIZE_ACTIONS` and `LEGALIZE_CONDITIONS`: a cell is an index into `RULES`, and 0 where no record says anything. An opcode that CLIF
-//! does not have fails to compile there. With the enums `ValueType` and `RegFile` of `npu-mc` it also defines `value_type`, `register_file` and the module `type_sets`,
-//! from the `ValueType`, `RegisterClass` and `TypeSet` records.
+//! The output is Rust source for a module with `Opcode`, `Type` and `types` of
+//! `cranelift_codegen::ir`, the enums `LegalizeAction`, `LegalizeCondition` and `Routine` of the
+//! same records, and a struct `Rule` with the fields of a record. It defines `COLUMNS`, `TYPES`,
+//! `column`, `UNSUPPORTED`, `RULES`, `CELLS`, `COUNTS`, `LEGALIZE_ACTIONS` and
+//! `LEGALIZE_CONDITIONS`. A cell is an index into `RULES`; 0 means that td has no record for it. An
+//! opcode that does not exist in CLIF fails to compile in that module.
+//!
+//! With the enums `ValueType` and `RegFile` of `npu-mc` the source also defines `value_type`,
+//! `register_file` and the module `type_sets`, from the `ValueType`, `RegisterClass` and `TypeSet`
+//! records.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -13,22 +18,23 @@ use crate::load::{also, fault, field_span, file_of, value_variant};
 use crate::rust_names::variant;
 use tablegen::{Diagnostic, Parsed, Record};
 
-/// The type for all types without a column.
+/// The record for all types without a column.
 const OTHER: &str = "OtherVT";
-/// The type of instructions without one.
+/// The record for instructions without a type.
 const UNTYPED: &str = "untyped";
-/// The action of refusals, and the condition of records without one.
+/// The action of refusals, and the condition of records without a condition.
 const REFUSED: &str = "Refused";
 const ALWAYS: &str = "Always";
-/// The actions that routines of the runtime do.
+/// The actions that may call a routine of the runtime.
 const CALLS: [&str; 2] = ["LibCall", "Scalarize"];
 
-/// Rust source of the table; empty if the description has no `LegalizeTypes`.
+/// Generates Rust source of the table; empty if the description has no `LegalizeTypes`.
 ///
 /// # Errors
 ///
-/// Every fault of the records, each with its place: two records for one cell under one condition, a cell with conditions only, a type
-/// that is not a column, a refusal without reason or nearest form.
+/// Returns every fault of the records, each with its location: two records for one cell under one
+/// condition, a cell with conditions only, a type that is not a column, a refusal without reason or
+/// nearest form.
 pub fn emit_legalize(parsed: &Parsed) -> Result<String, Vec<Diagnostic>> {
     let records = &parsed.records;
     let columns = match records.defs_derived_from("LegalizeTypes").as_slice() {
@@ -53,7 +59,7 @@ pub fn emit_legalize(parsed: &Parsed) -> Result<String, Vec<Diagnostic>> {
             .map_err(|fault| table.faults.push(fault))
             .unwrap_or_default(),
         _ => {
-            let message = "one `UnsupportedTypes` is wanted, for values of types without a column";
+            let message = "one `UnsupportedTypes` is needed, for values of types without a column";
             let place = records.defs_derived_from("LegalizeTypes")[0].span();
             table.faults.push(fault(place, message));
             String::new()
@@ -77,7 +83,7 @@ type Cells = BTreeMap<String, Vec<String>>;
 
 struct Table<'a> {
     columns: HashMap<&'a str, usize>,
-    /// For each opcode and column the records, in td's order.
+    /// The records of each opcode and column, in td's order.
     cells: BTreeMap<&'a str, BTreeMap<usize, Vec<Record<'a>>>>,
     faults: Vec<Diagnostic>,
 }
@@ -113,7 +119,7 @@ impl<'a> Table<'a> {
                 let cell = self.cells.entry(opcode).or_default().entry(column).or_default();
                 let same = |other: &&Record<'a>| other.def_field("When").is_ok_and(|when| when.name() == condition);
                 if let Some(other) = cell.iter().find(same) {
-                    let message = format!("two records say what becomes of `{opcode}` on `{}`", ty.name());
+                    let message = format!("two records define the legalization of `{opcode}` on `{}`", ty.name());
                     return Err(also(fault(record.span(), message), other.span(), "the other"));
                 }
                 cell.push(record);
@@ -122,7 +128,7 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
-    /// The text of the rules of every cell; those that hold always come last.
+    /// Returns the text of the rules of every cell; a rule without a condition is last.
     fn finish(&mut self) -> Cells {
         let mut all = Cells::new();
         for (&opcode, row) in &self.cells {
@@ -131,7 +137,7 @@ impl<'a> Table<'a> {
                 match rules(records) {
                     Ok(Some(text)) => cells[column] = text,
                     Ok(None) => {
-                        let message = format!("nothing says what becomes of `{opcode}` if no condition holds");
+                        let message = format!("no record legalizes `{opcode}` if no condition holds");
                         self.faults.push(fault(records[0].span(), message));
                     }
                     Err(fault) => self.faults.push(fault),
@@ -148,7 +154,8 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Opcodes begin with a letter and have small ones, digits and underscores. Which of these there are Rust's compiler knows.
+/// Returns whether a name has the form of an opcode: a letter first, then lower-case letters,
+/// digits and underscores. The Rust compiler later checks that the opcode exists.
 fn is_opcode(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_lowercase())
         && name
@@ -156,7 +163,7 @@ fn is_opcode(name: &str) -> bool {
             .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// The rules of a cell as text. `None` if all have conditions.
+/// Returns the rules of a cell as text; `None` if all have conditions.
 fn rules(records: &[Record<'_>]) -> Result<Option<String>, Diagnostic> {
     let mut conditional = String::new();
     let mut always = None;
@@ -179,7 +186,7 @@ fn rules(records: &[Record<'_>]) -> Result<Option<String>, Diagnostic> {
     Ok(always.map(|last| format!("{conditional}{last}")))
 }
 
-/// The routine of a record as an `Option`.
+/// Returns the routine of a record as the source of an `Option`.
 fn routine(record: Record<'_>) -> Result<String, Diagnostic> {
     Ok(match record.opt_def("Routine")? {
         Some(routine) => format!("Some(Routine::{})", routine.string("Variant")?),
@@ -195,7 +202,7 @@ fn unsupported(record: Record<'_>) -> Result<String, Diagnostic> {
     ))
 }
 
-/// The table of the `InstructionCounts` records.
+/// Generates the table of the `InstructionCounts` records.
 fn counts(parsed: &Parsed, columns: usize) -> Result<String, Diagnostic> {
     let mut rows = String::new();
     let mut known = HashMap::new();
@@ -235,15 +242,15 @@ fn counts(parsed: &Parsed, columns: usize) -> Result<String, Diagnostic> {
         );
     }
     Ok(format!(
-        "\n/// For each opcode and column the number of machine instructions; the largest number stands for none.\n\
+        "\n/// For each opcode and column the number of machine instructions; the largest number means none.\n\
          pub(super) static COUNTS: [[u16; COLUMNS]; 256] = {{\n    let mut counts = [[u16::MAX; COLUMNS]; 256];\n{rows}    counts\n}};\n"
     ))
 }
 
-/// The records of a class with their summaries, in td's order.
+/// Generates the list of the records of a class with their summaries, in td's order.
 fn legend(parsed: &Parsed, class: &str) -> Result<String, Diagnostic> {
     let mut all = parsed.records.defs_derived_from(class);
-    // The GenericEnum has the same name and is none of them.
+    // The `GenericEnum` with the name of the class is not a member.
     all.retain(|record| !record.is_a("GenericEnum"));
     all.sort_by_key(Record::index);
     let mut out = format!(
@@ -264,7 +271,8 @@ fn legend(parsed: &Parsed, class: &str) -> Result<String, Diagnostic> {
     Ok(out)
 }
 
-/// The value type of each type of CLIF, and the register file that holds values of the type.
+/// Generates functions for the value type of each CLIF type and for the register file that holds
+/// it.
 fn held_types(parsed: &Parsed) -> Result<String, Diagnostic> {
     let mut values = String::new();
     for ty in parsed.records.defs_derived_from("ValueType") {
@@ -294,18 +302,18 @@ fn held_types(parsed: &Parsed) -> Result<String, Diagnostic> {
     }
     let sets = type_sets(parsed)?;
     Ok(format!(
-        "\n/// The value type of td that a type is.\n\
+        "\n/// The value type of td for a type.\n\
          pub(crate) const fn value_type(ty: Type) -> Option<ValueType> {{\n    \
              Some(match ty {{\n{values}        _ => return None,\n    }})\n}}\n\n\
          /// The registers that hold values of the type, each in one of them.\n\
          pub(crate) const fn register_file(ty: Type) -> Option<RegFile> {{\n    \
              Some(match ty {{\n{files}        _ => return None,\n    }})\n}}\n\n\
-         /// The `TypeSet` records that rules ask for, by the names of their extractors.\n\
+         /// The `TypeSet` records that rules use, by the names of their extractors.\n\
          pub(crate) mod type_sets {{\n    use cranelift_codegen::ir::{{Type, types}};\n{sets}}}\n",
     ))
 }
 
-/// A function for each `TypeSet` with an extractor: whether it has a type.
+/// Generates a membership function for each `TypeSet` with an extractor.
 fn type_sets(parsed: &Parsed) -> Result<String, Diagnostic> {
     let mut out = String::new();
     for set in parsed.records.defs_derived_from("TypeSet") {
@@ -347,11 +355,11 @@ fn text(columns: &[Record<'_>], unsupported: &str, cells: &Cells) -> Result<Stri
     }
     let _ = write!(
         out,
-        "/// How many columns the table has.\n\
+        "/// The number of columns of the table.\n\
          pub(super) const COLUMNS: usize = {};\n\n\
-         /// The column of types that no other has.\n\
+         /// The column of types without a separate column.\n\
          pub(super) const OTHER: usize = {rest};\n\n\
-         /// The types with a column, without that of all others.\n\
+         /// The types with a separate column.\n\
          pub(super) static TYPES: [Type; {}] = [{}];\n\n\
          /// The column of a type.\n\
          pub(super) const fn column(ty: Type) -> usize {{\n    match ty {{\n{arms}        _ => OTHER,\n    }}\n}}\n\n\

@@ -1,35 +1,43 @@
 //! Back ends over TableGen records, for build scripts.
 //!
-//! [`tablegen`] reads the target description in `td/` and knows nothing about targets. This crate knows what its
-//! records mean: [`load`](load()) checks them and resolves them into the typed tables of [`model`], and the back
-//! ends turn these into source text:
+//! [`tablegen`] reads the target description in `td/` and knows no target. This crate defines the
+//! meaning of the records: [`load`](load()) checks them and resolves them into the typed tables of
+//! [`model`], and the back ends generate source text from these:
 //!
-//! * [`emit_mc`](emit_mc()): the tables of `npu-mc` (registers, opcodes, encodings, decoder, calling convention,
-//!   relations, hardware view, relocations, errata);
-//! * [`emit_semantics`]: the tables of `npu-mc` of what instructions do;
-//! * [`emit_settings`](emit_settings()): the settings of the compiler, with those of the errata;
-//! * [`emit_isle`](emit_isle()): the compiler's instruction constructors and the lowering rules of td's patterns;
-//! * [`emit_legalize`](emit_legalize()): what becomes of each CLIF instruction on each type.
+//! * [`emit_mc`](emit_mc()): the tables of `npu-mc` (registers, opcodes, encodings, decoder,
+//!   calling convention, relations, hardware decoding, relocations, errata);
+//! * [`emit_semantics`]: the tables of `npu-mc` with the semantics of instructions;
+//! * [`emit_settings`](emit_settings()): the settings of the compiler, including those of the
+//!   errata;
+//! * [`emit_isle`](emit_isle()): the compiler's instruction constructors, and lowering rules from
+//!   td's patterns;
+//! * [`emit_legalize`](emit_legalize()): the legalization of CLIF instructions by opcode and type;
 //! * [`emit_routines`](emit_routines()): the routines of the runtime.
 //!
-//! * [`instr_map`](instr_map()) and [`searchable_tables`](searchable_tables()): Rust tables of any program's `InstrMapping`,
-//!   `GenericEnum` and `GenericTable` records. They know no target.
+//! These back ends work for any target:
 //!
-//! * [`isa_manual`](isa_manual()): the machine as a document for people, in Markdown.
+//! * [`instr_map`](instr_map()) and [`searchable_tables`](searchable_tables()): Rust tables of the
+//!   `InstrMapping`, `GenericEnum` and `GenericTable` records of a program.
 //!
-//! [`build`] has the entry that build scripts call: it reads the description once and runs them all.
+//! One back end generates a document:
+//!
+//! * [`isa_manual`](isa_manual()): the instruction set manual, in Markdown.
+//!
+//! [`build`] has the entry for build scripts: it reads the description once and runs all back ends.
 //!
 //! # Contract
 //!
-//! * A missing or contradictory fact is an error with the td location, never a guess: two instructions with the
-//!   same constant bits, an operand that is encoded twice, in part or not at all, a bit of a word that nothing
-//!   defines, an unknown operand class, a text that names an unknown operand, a relation with two targets.
+//! * A missing or contradictory fact is an error with its location in td: two instructions with the
+//!   same constant bits, an operand that is encoded twice, in part or not at all, a bit of a word
+//!   that nothing defines, an unknown operand class, a text that names an unknown operand, a
+//!   relation with two targets. No fact is guessed.
 //! * All faults of a description are reported, not only the first.
 //! * The same records give the same text.
 //!
 //! # Limits
 //!
-//! Instructions are one 32-bit word. A register file has at most 64 registers, numbered without gaps.
+//! Instructions are one 32-bit word. A register file has at most 64 registers, numbered without
+//! gaps.
 
 #![deny(missing_docs)]
 

@@ -1,6 +1,7 @@
-//! The target as typed tables: what [`load`](crate::load()) makes of the records and the back ends read.
+//! The target as typed tables: the result of [`load`](crate::load()), and the input of the back
+//! ends.
 //!
-//! Every table keeps the span of its record, so that a later check can still point into td.
+//! Each table entry keeps the span of its record, so a later check can still point into td.
 
 use crate::semantics::graph::{Operations, Semantics};
 use tablegen::Span;
@@ -18,17 +19,18 @@ pub struct Target {
     pub units: Vec<Named>,
     /// How well the hardware implements an operation, in definition order.
     pub statuses: Vec<Named>,
-    /// Kinds of encoded operands: register classes and immediate operand classes that some instruction uses.
+    /// Kinds of encoded operands: the register classes and immediate operand classes that
+    /// instructions use.
     pub operand_kinds: Vec<OperandKind>,
     /// Encodable instructions in definition order.
     pub instructions: Vec<Instruction>,
-    /// The operations that semantics are made of.
+    /// The operations of semantics.
     pub operations: Operations,
     /// Instruction relations in definition order.
     pub mappings: Vec<Mapping>,
     /// The hardware's opcode tables.
     pub hw_ops: Vec<HwOpTable>,
-    /// The hardware's view of the formats.
+    /// The hardware's layouts of the formats.
     pub hw_formats: Vec<HwFormat>,
     /// Value types of the calling conventions in definition order.
     pub value_types: Vec<ValueType>,
@@ -44,7 +46,7 @@ pub struct Target {
     pub settings: Vec<Setting>,
     /// Memory map, hardware configuration and frame constants.
     pub constants: Vec<Constant>,
-    /// Fields of the ELF header and the like.
+    /// Constants of ELF files.
     pub elf: Vec<Constant>,
     /// Texts of the target: triple, data layout, section names.
     pub texts: Vec<TextConstant>,
@@ -54,10 +56,10 @@ pub struct Target {
     pub thread_statuses: Vec<Constant>,
 }
 
-/// A record of which only the name counts.
+/// A record of which only name and documentation are used.
 #[derive(Debug, Clone)]
 pub struct Named {
-    /// The name shown.
+    /// The displayed name.
     pub name: String,
     /// The record's name.
     pub record: String,
@@ -112,20 +114,20 @@ pub struct RegisterClass {
     pub span: Span,
 }
 
-/// What an encoded operand accepts.
+/// The values that an encoded operand accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OperandRange {
     /// A register of a class.
     Register(RegFile),
     /// An integer.
     Immediate {
-        /// Smallest.
+        /// The smallest value.
         min: i32,
-        /// Largest.
+        /// The largest value.
         max: i32,
-        /// Significant bits.
+        /// The number of significant bits.
         bits: u32,
-        /// Sign-extended by the decoder.
+        /// Whether the decoder sign-extends.
         signed: bool,
         /// Width of the field in the word; bits above the significant ones repeat the sign.
         field_bits: u32,
@@ -139,7 +141,7 @@ pub struct OperandKind {
     pub name: String,
     /// Record name.
     pub record: String,
-    /// What it accepts.
+    /// The accepted values.
     pub range: OperandRange,
     /// The record.
     pub span: Span,
@@ -163,9 +165,9 @@ pub struct Operand {
     pub name: String,
     /// Index into [`Target::operand_kinds`].
     pub kind: usize,
-    /// It is an output.
+    /// Whether it is an output.
     pub is_def: bool,
-    /// Where its bits are.
+    /// The positions of its bits.
     pub runs: Vec<BitRun>,
 }
 
@@ -176,7 +178,7 @@ pub enum AsmPiece {
     Text(String),
     /// An operand, by index.
     Operand(usize),
-    /// An immediate that is left out if it is 0.
+    /// An immediate that is not printed if it is 0.
     OperandUnlessZero(usize),
 }
 
@@ -224,39 +226,39 @@ pub struct Instruction {
     pub format: usize,
     /// Encoded operands in assembly order.
     pub operands: Vec<Operand>,
-    /// The text in pieces.
+    /// The text, in pieces.
     pub pieces: Vec<AsmPiece>,
-    /// An output is tied to an input.
+    /// Whether an output is tied to an input.
     pub reads_dst: bool,
     /// Registers read (indices into [`Target::registers`]).
     pub uses: Vec<usize>,
     /// Registers written.
     pub defs: Vec<usize>,
-    /// The `.m` form.
+    /// Whether it is the `.m` form.
     pub masked: bool,
-    /// Works on the scratchpad.
+    /// Whether it accesses the scratchpad.
     pub scratchpad: bool,
     /// Index into [`Target::units`].
     pub unit: usize,
-    /// Cycles to a dependent issue.
+    /// Cycles to the issue of a dependent instruction.
     pub latency: u8,
     /// Write-port slot of the float unit, if it uses one.
     pub fp_slot: Option<u8>,
-    /// Flags.
+    /// The one-bit properties.
     pub flags: Flags,
     /// Constant bits.
     pub base: u32,
-    /// Which bits are constant and checked by the decoder.
+    /// The mask of bits that are constant and that the decoder checks.
     pub fixed: u32,
-    /// Bits nobody looks at.
+    /// The mask of bits that the decoder ignores.
     pub ignored: u32,
-    /// Takes part in the decoder.
+    /// Whether the decoder returns it.
     pub decodable: bool,
     /// The record.
     pub span: Span,
-    /// The value of `Inst`.
+    /// The span of the value of `Inst`.
     pub inst_span: Span,
-    /// What it does.
+    /// Its semantics.
     pub semantics: Semantics,
 }
 
@@ -267,16 +269,16 @@ pub struct Mapping {
     pub record: String,
     /// Rust function name.
     pub function: String,
-    /// The columns' values, one text a column field.
+    /// The values of the columns, one text per column field.
     pub columns: Vec<Vec<String>>,
-    /// For each key instruction with a target in some column its targets in all columns (indices into
-    /// [`Target::instructions`]), by key.
+    /// The key instructions that have a target in some column, each with its targets in all columns
+    /// (indices into [`Target::instructions`]); sorted by key.
     pub rows: Vec<(usize, Vec<Option<usize>>)>,
     /// The record.
     pub span: Span,
 }
 
-/// The hardware's opcodes of one format, which others may share.
+/// The hardware's opcodes of one format. Several formats may share them.
 #[derive(Debug)]
 pub struct HwOpTable {
     /// Name of the Rust enum.
@@ -292,31 +294,31 @@ pub struct HwOp {
     pub record: String,
     /// Name of the Rust variant.
     pub variant: String,
-    /// The name shown.
+    /// The displayed name.
     pub name: String,
     /// The number in the format's opcode field.
     pub code: u8,
     /// Index into [`Target::units`].
     pub unit: usize,
-    /// Cycles to a dependent issue.
+    /// Cycles to the issue of a dependent instruction.
     pub latency: u8,
     /// Write-port slot of the float unit, if it uses one.
     pub fp_slot: Option<u8>,
-    /// How well the hardware implements it.
+    /// How well the hardware implements it (an index into [`Target::statuses`]).
     pub status: usize,
-    /// The same on the scratchpad.
+    /// How well the hardware implements it on the scratchpad.
     pub scratchpad_status: usize,
-    /// Cycles to a dependent issue on the scratchpad.
+    /// Cycles to the issue of a dependent instruction, on the scratchpad.
     pub scratchpad_latency: u8,
-    /// Bytes accessed, a lane for a vector.
+    /// Bytes accessed; per lane for a vector.
     pub access_bytes: u8,
-    /// Alignment the hardware checks, in bytes.
+    /// The alignment that the hardware checks, in bytes.
     pub alignment: u8,
     /// The record.
     pub span: Span,
 }
 
-/// A format as the hardware splits it.
+/// The hardware's layout of a format.
 #[derive(Debug)]
 pub struct HwFormat {
     /// Record name.
@@ -329,7 +331,7 @@ pub struct HwFormat {
     pub ops: usize,
     /// Fixed bits.
     pub base: u32,
-    /// Which bits are fixed.
+    /// The mask of fixed bits.
     pub fixed: u32,
     /// Fields, most significant first.
     pub fields: Vec<HwField>,
@@ -337,7 +339,7 @@ pub struct HwFormat {
     pub span: Span,
 }
 
-/// A field of a hardware format, always one run of bits.
+/// A field of a hardware format: one run of bits.
 #[derive(Debug)]
 pub struct HwField {
     /// Name.
@@ -346,18 +348,18 @@ pub struct HwField {
     pub lsb: u8,
     /// Number of bits.
     pub width: u8,
-    /// What it holds.
+    /// Its contents.
     pub kind: HwFieldKind,
 }
 
-/// What a field of a hardware format holds.
+/// The contents of a field of a hardware format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HwFieldKind {
-    /// The number of an operation.
+    /// The opcode number.
     Operation,
     /// A number.
     Number {
-        /// Sign-extended.
+        /// Whether it is signed.
         signed: bool,
     },
     /// A scalar register.
@@ -367,7 +369,7 @@ pub enum HwFieldKind {
         /// The bit of the word that is set for a vector register.
         vector: u8,
     },
-    /// That bit.
+    /// The bit that selects the file of a register field.
     File,
 }
 
@@ -382,31 +384,31 @@ pub struct ValueType {
     pub bits: u32,
     /// Number of lanes; 1 for a scalar.
     pub lanes: u32,
-    /// Name in CLIF, empty if it has none.
+    /// Name in CLIF; empty if CLIF has no such type.
     pub clif: String,
     /// The record.
     pub span: Span,
 }
 
-/// What an action of a calling convention does.
+/// An action of a calling convention.
 #[derive(Debug)]
 pub enum Action {
     /// Applies the inner action to some value types only.
     IfType(Vec<usize>, Box<Action>),
-    /// Goes on with another value type.
+    /// Continues with another value type.
     Promote(usize),
-    /// Assigns that many values of a smaller type instead, first the low one.
+    /// Assigns several values of a smaller type instead, the low one first.
     Split {
         /// The type of a part.
         part: usize,
-        /// How many parts.
+        /// The number of parts.
         count: u32,
     },
-    /// The first free register of the list.
+    /// Assigns the first free register of the list.
     ToReg(Vec<usize>),
-    /// The next stack slot: size and alignment in bytes.
+    /// Assigns the next stack slot: size and alignment in bytes.
     ToStack(u32, u32),
-    /// Goes on with another convention.
+    /// Continues with another convention.
     Delegate(usize),
 }
 
@@ -432,7 +434,8 @@ pub struct CalleeSaved {
     pub span: Span,
 }
 
-/// How the value of a relocation is made: S symbol, A addend, P place.
+/// How the value of a relocation is computed: S is the symbol, A the addend, P the address of the
+/// field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RelocFormula {
     /// Nothing is written.
@@ -454,13 +457,13 @@ pub struct Relocation {
     pub name: String,
     /// The ELF number.
     pub number: u8,
-    /// How the value is made.
+    /// How the value is computed.
     pub formula: RelocFormula,
     /// Lowest bit of the field.
     pub lsb: u8,
-    /// Width of the field; 0 for no field.
+    /// Width of the field in bits; 0 for no field.
     pub width: u8,
-    /// The value has to fit the field as a signed number.
+    /// Whether the value has to fit the field as a signed number.
     pub signed: bool,
     /// The record.
     pub span: Span,
@@ -473,15 +476,15 @@ pub struct Erratum {
     pub record: String,
     /// Short name, used in settings.
     pub name: String,
-    /// What goes wrong, one sentence.
+    /// The fault, in one sentence.
     pub summary: String,
     /// Effect on programs.
     pub effect: String,
-    /// What the compiler does.
+    /// The work-around of the compiler.
     pub workaround: String,
-    /// A setting leaves the work-around out.
+    /// Whether a setting can turn the work-around off.
     pub is_setting: bool,
-    /// Where the fact comes from.
+    /// The document with the details.
     pub reference: String,
     /// The record.
     pub span: Span,
@@ -492,7 +495,7 @@ pub struct Erratum {
 pub struct Setting {
     /// Its name.
     pub name: String,
-    /// What it does.
+    /// Its effect.
     pub summary: String,
     /// Its values.
     pub kind: SettingKind,
@@ -505,21 +508,21 @@ pub struct Setting {
 pub enum SettingKind {
     /// On or off.
     Bool {
-        /// Unless set.
+        /// The default.
         default: bool,
     },
     /// A number.
     Number {
-        /// The least.
+        /// The smallest value.
         min: u32,
-        /// The greatest.
+        /// The largest value.
         max: u32,
-        /// Unless set.
+        /// The default.
         default: u32,
     },
     /// One of several names.
     Enum {
-        /// Name and meaning of the value unless set.
+        /// Name and meaning of the default.
         default: (String, String),
         /// Name and meaning of the others.
         others: Vec<(String, String)>,
@@ -529,7 +532,7 @@ pub enum SettingKind {
 /// A named number.
 #[derive(Debug)]
 pub struct Constant {
-    /// The name shown.
+    /// The displayed name.
     pub name: String,
     /// The number.
     pub value: i64,
@@ -539,10 +542,10 @@ pub struct Constant {
     pub span: Span,
 }
 
-/// A text with a name.
+/// A named text.
 #[derive(Debug)]
 pub struct TextConstant {
-    /// The name shown.
+    /// The displayed name.
     pub name: String,
     /// The text.
     pub text: String,

@@ -1,21 +1,22 @@
-//! `InstrMapping`: relations between records as a table over their fields.
+//! `InstrMapping`: relations between records, as tables over their fields.
 //!
-//! The candidates of a relation are the records of class `FilterClass`. Those with equal values of all
-//! `RowFields` form a row; the ones whose `ColFields` read as `KeyCol` are its keys, and each of `ValueCols`
-//! names the member of the row that a key is mapped to. Row values are compared as values, types included; column values
-//! as they print, without quotes.
+//! The candidates of a relation are the records of class `FilterClass`. Candidates with equal
+//! values of all `RowFields` form a row. Those whose `ColFields` print as `KeyCol` are the keys of
+//! the row; each element of `ValueCols` names the member of the row that a key is mapped to. Row
+//! values are compared as values, including their types; column values are compared as printed
+//! text, without quotes.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::load::{also, fault, field_span};
 use tablegen::{Diagnostic, Record, RecordKeeper, Value, ValueKind, numeric_order};
 
-/// What an `InstrMapping` record comes to.
+/// The relation that an `InstrMapping` record defines.
 pub(crate) struct Relation<'a> {
     pub(crate) shape: Shape,
     /// The class of the instructions.
     pub(crate) filter: String,
-    /// Each key with its target for every one of the value columns.
+    /// Each key with its targets in all value columns.
     pub(crate) rows: Vec<(Record<'a>, Vec<Option<Record<'a>>>)>,
     /// The column values that occur.
     pub(crate) found: HashSet<Vec<String>>,
@@ -28,7 +29,7 @@ struct Candidate<'a> {
     column: Vec<String>,
 }
 
-/// Reads an `InstrMapping` record and finds its rows, keys in the order of their names.
+/// Reads an `InstrMapping` record and returns its relation, keys in the order of their names.
 pub(crate) fn relation<'a>(records: &'a RecordKeeper, map: Record<'a>) -> Result<Relation<'a>, Vec<Diagnostic>> {
     let one = |diagnostic: Diagnostic| vec![diagnostic];
     let name = map.name();
@@ -147,7 +148,7 @@ impl Shape {
             if self.values[..i].contains(entry) {
                 faults.push(fault(
                     field_span(map, "ValueCols"),
-                    format!("record `{name}`: the entry {entry:?} stands twice in `ValueCols`"),
+                    format!("record `{name}`: the entry {entry:?} occurs twice in `ValueCols`"),
                 ));
             }
         }
@@ -165,7 +166,7 @@ impl Shape {
     }
 }
 
-/// Reads the row and column of a candidate; a field it does not have is a fault at the candidate.
+/// Reads the row and column of a candidate. A missing field is a fault at the candidate.
 fn candidate<'a>(map: Record<'a>, record: Record<'a>, shape: &Shape) -> Result<Candidate<'a>, Vec<Diagnostic>> {
     let mut faults = Vec::new();
     let mut values = |fields: &[String], role: &str| -> Vec<Value<'a>> {
@@ -185,7 +186,7 @@ fn candidate<'a>(map: Record<'a>, record: Record<'a>, shape: &Shape) -> Result<C
         }
         out
     };
-    // Row values are equal only if their types are; columns are compared with strings.
+    // Row values are equal only if their types are equal; columns are compared with strings.
     let row = values(&shape.row_fields, "RowFields");
     let column = values(&shape.col_fields, "ColFields")
         .iter()
@@ -198,7 +199,7 @@ fn candidate<'a>(map: Record<'a>, record: Record<'a>, shape: &Shape) -> Result<C
     }
 }
 
-/// A value as it prints, strings without quotes.
+/// Returns a value as printed, strings without quotes.
 fn text(value: ValueKind<'_>) -> String {
     match value {
         ValueKind::Unset => "?".to_owned(),

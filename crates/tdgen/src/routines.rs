@@ -1,21 +1,23 @@
-//! The routines of the runtime, from the `RuntimeRoutine` records: rows for the macro `routines!` of the compiler, and their type in ISLE.
+//! The routines of the runtime, from the `RuntimeRoutine` records: rows for the compiler's macro
+//! `routines!`, and the ISLE type of routines.
 
 use std::fmt::Write;
 
 use tablegen::{Diagnostic, Parsed, Record};
 
-/// The records in td's order.
+/// Returns the records in td's order.
 fn records(parsed: &Parsed) -> Vec<Record<'_>> {
     let mut all = parsed.records.defs_derived_from("RuntimeRoutine");
     all.sort_by_key(Record::index);
     all
 }
 
-/// A call of `routines!` with a row for each routine: what it does, variant, name, words of arguments and of results.
+/// Generates a call of `routines!` with a row for each routine: summary, variant, name, and numbers
+/// of argument words and result words.
 ///
 /// # Errors
 ///
-/// A record without one of the fields.
+/// Fails if a record lacks one of the fields.
 pub fn emit_routines(parsed: &Parsed) -> Result<String, Vec<Diagnostic>> {
     let mut out = String::from("// Made from the RuntimeRoutine records by tdgen.\n\nroutines! {\n");
     for record in records(parsed) {
@@ -40,11 +42,11 @@ fn row(record: Record<'_>) -> Result<String, Diagnostic> {
     Ok(row)
 }
 
-/// The type of the routines in ISLE; empty if the description has none.
+/// Generates the ISLE type of the routines; empty if the description has none.
 ///
 /// # Errors
 ///
-/// A record without a name of its variant.
+/// Fails if a record has no variant name.
 pub fn isle_type(parsed: &Parsed) -> Result<String, Vec<Diagnostic>> {
     let variants: Result<Vec<&str>, _> = records(parsed).iter().map(|record| record.string("Variant")).collect();
     let variants = variants.map_err(|fault| vec![fault.into()])?;

@@ -1,9 +1,9 @@
-//! Names of records and texts of values as names in generated Rust.
+//! Converts names of records and texts of values to names in generated Rust.
 
 use crate::load::{KEYWORDS, fault};
 use tablegen::{Diagnostic, Span};
 
-/// A name that stays as it is: that of a record, which becomes a variant or a constant.
+/// Checks the name of a record that becomes a variant or a constant unchanged; escapes keywords.
 pub(crate) fn kept(name: &str, span: Span) -> Result<String, Diagnostic> {
     let mut chars = name.chars();
     let begins = chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
@@ -18,7 +18,8 @@ pub(crate) fn kept(name: &str, span: Span) -> Result<String, Diagnostic> {
     })
 }
 
-/// Pieces of a name: at every change to an upper-case letter, and at everything that is neither letter nor digit.
+/// Splits a name at every change to an upper-case letter, and at every character that is neither
+/// letter nor digit.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = vec![String::new()];
     let mut lower_before = false;
@@ -37,7 +38,7 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// `getPredOpcode` as `get_pred_opcode`.
+/// Converts `getPredOpcode` to `get_pred_opcode`.
 pub(crate) fn snake(name: &str) -> String {
     let text = words(name).join("_").to_ascii_lowercase();
     if KEYWORDS.contains(&text.as_str()) {
@@ -47,12 +48,12 @@ pub(crate) fn snake(name: &str) -> String {
     }
 }
 
-/// `getPredOpcode` as `GET_PRED_OPCODE`.
+/// Converts `getPredOpcode` to `GET_PRED_OPCODE`.
 pub(crate) fn upper(name: &str) -> String {
     words(name).join("_").to_ascii_uppercase()
 }
 
-/// One thing as it is, several in parentheses.
+/// Formats a single part as it is, several parts in parentheses.
 pub(crate) fn tuple(parts: &[String]) -> String {
     match parts {
         [only] => only.clone(),
@@ -60,7 +61,8 @@ pub(crate) fn tuple(parts: &[String]) -> String {
     }
 }
 
-/// The text of a value as the name of a variant: `true` as `True`, `{ 0, 1 }` as `V01`, nothing as `Empty`.
+/// Converts the text of a value to a variant name: `true` to `True`, `{ 0, 1 }` to `V01`, an empty
+/// text to `Empty`.
 pub(crate) fn variant(text: &str) -> String {
     let mut out = String::new();
     for word in words(text) {

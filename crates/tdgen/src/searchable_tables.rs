@@ -1,11 +1,14 @@
-//! `--gen-searchable-tables`: the `GenericEnum`, `GenericTable` and `SearchIndex` records of any program as Rust.
+//! `--gen-searchable-tables`: the `GenericEnum`, `GenericTable` and `SearchIndex` records of a
+//! program as Rust.
 //!
-//! An enum is named as its record, and a `Summary` of its members is their documentation; a table is a sorted slice of a struct, with a function for its primary key and one for each
-//! index. Classes and fields are those of LLVM's `SearchableTable.td`:
+//! An enum has the name of its record, and the `Summary` of a member is its documentation. A table
+//! is a sorted slice of a struct, with a function for its primary key and one for each index.
+//! Classes and fields are those of LLVM's `SearchableTable.td`:
+//!
 //! - `GenericEnum`: `FilterClass`, `NameField`, `ValueField`;
-//! - `GenericTable`: `FilterClass`, `CppTypeName`, `Fields`, `PrimaryKey`, `PrimaryKeyName`, `PrimaryKeyReturnRange`, and `TypeOf_F`
-//!   for a field `F` that is a `GenericEnum`'s;
-//! - `SearchIndex`: `Table`, `Key`, `ReturnRange`; its name is that of the function.
+//! - `GenericTable`: `FilterClass`, `CppTypeName`, `Fields`, `PrimaryKey`, `PrimaryKeyName`,
+//!   `PrimaryKeyReturnRange`, and `TypeOf_F` for a field `F` whose type is a `GenericEnum`;
+//! - `SearchIndex`: `Table`, `Key`, `ReturnRange`; its name is the name of the function.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
@@ -15,12 +18,13 @@ use crate::load::{also, fault, field_span, text_or_empty};
 use crate::rust_names::{kept, snake, tuple, upper, variant};
 use tablegen::{Diagnostic, Parsed, Record, RecordKeeper, TypeKind, Value, numeric_order};
 
-/// Rust source with all enums and tables, enums first, each in the order of their names.
+/// Generates Rust source with all enums and tables, enums first, each in the order of their names.
 ///
 /// # Errors
 ///
-/// Every fault of the records, each with its place: an unknown filter class or field, a field of a type that no column can have, an
-/// unset value, two values that are one in an enum, two rows with one primary key, a name that cannot be one in Rust.
+/// Returns every fault of the records, each with its location: an unknown filter class or field, a
+/// field whose type no column can have, an unset value, two equal values in an enum, two rows with
+/// the same primary key, a name that is not valid in Rust.
 pub fn searchable_tables(parsed: &Parsed) -> Result<String, Vec<Diagnostic>> {
     let mut tables = Tables {
         records: &parsed.records,
@@ -41,7 +45,7 @@ pub fn searchable_tables(parsed: &Parsed) -> Result<String, Vec<Diagnostic>> {
     }
 }
 
-/// An enum: the names of its variants by the names of its records.
+/// An enum: a map from record names to variant names.
 struct Enum {
     variants: HashMap<String, (String, i64)>,
 }
@@ -56,13 +60,13 @@ struct Tables<'a> {
 /// A variant of an enum.
 struct Variant<'a> {
     record: Record<'a>,
-    /// Its name as td has it, and in Rust.
+    /// Its name in td and in Rust.
     text: &'a str,
     name: String,
     number: i64,
 }
 
-/// The smallest type for the numbers of an enum.
+/// Returns the smallest integer type for the numbers of an enum.
 fn representation(variants: &[Variant<'_>]) -> &'static str {
     let numbers = || variants.iter().map(|one| one.number);
     match (numbers().min().unwrap_or(0), numbers().max().unwrap_or(0)) {
@@ -74,7 +78,7 @@ fn representation(variants: &[Variant<'_>]) -> &'static str {
     }
 }
 
-/// What a column of a table holds.
+/// The type of a column of a table.
 #[derive(Clone, PartialEq, Eq)]
 enum Column {
     Bool,
@@ -98,7 +102,7 @@ impl Column {
     }
 }
 
-/// A value of a column: what it is written as, and what it is sorted by.
+/// A value of a column: its Rust text and its sort key.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Number(u64),
@@ -112,7 +116,7 @@ struct Cell {
     key: Key,
 }
 
-/// A table being written.
+/// A table that is being generated.
 struct Table<'a> {
     record: Record<'a>,
     row_type: String,
@@ -131,7 +135,7 @@ impl<'a> Tables<'a> {
         result.map_err(|error| self.faults.push(error.into())).ok()
     }
 
-    /// The records of the class named in `FilterClass`.
+    /// Returns the records of the class named in `FilterClass`.
     fn members(&mut self, record: Record<'a>) -> Option<Vec<Record<'a>>> {
         let filter = self.note(record.string("FilterClass"))?;
         if self.records.class(filter).is_none() {
@@ -215,7 +219,7 @@ impl<'a> Tables<'a> {
         let (mut all, mut texts, mut numbers) = (String::new(), String::new(), String::new());
         for one in variants {
             let (record, variant, number) = (one.record.name(), &one.name, one.number);
-            // What td says of the record in a sentence says it here too; a `Summary` that is not a text is not meant.
+            // The `Summary` of the record is the documentation of the variant, if it is a text.
             let summary = text_or_empty(one.record, "Summary").unwrap_or_default();
             let summary = summary.replace(['\n', '\r'], " ");
             let colon = if summary.is_empty() { "" } else { ": " };
@@ -244,7 +248,7 @@ impl<'a> Tables<'a> {
         );
     }
 
-    /// The type of the column `field` of a table.
+    /// Returns the type of the column `field` of a table.
     fn column(&mut self, table: Record<'a>, rows: &[Record<'a>], field: &str) -> Option<Column> {
         // The enum itself, or its name.
         let declared = match table.opt_def(&format!("TypeOf_{field}")) {
@@ -280,7 +284,8 @@ impl<'a> Tables<'a> {
             TypeKind::Int => Some(Column::Int),
             TypeKind::String => Some(Column::Text),
             TypeKind::Record(classes) => {
-                // A record may be one of exactly one enum.
+                // Without a declaration, the type is the enum that contains the records of all
+                // rows.
                 let known = self.enums.iter().find(|(_, one)| {
                     rows.iter().all(|row| {
                         row.def_field(field)
@@ -432,7 +437,7 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// Where the fields of a key are among the columns.
+    /// Returns the column numbers of the fields of a key.
     fn key_columns(
         &mut self,
         table: &Table<'a>,
@@ -501,7 +506,8 @@ impl<'a> Tables<'a> {
         self.function(table, index, index.name(), &columns, range, false);
     }
 
-    /// The function that finds rows by the values of `columns`; over an index of its own unless the rows are sorted that way.
+    /// Generates the function that finds rows by the values of `columns`. It uses a separate index
+    /// unless the rows are sorted by these columns.
     fn function(
         &mut self,
         table: &Table<'a>,
@@ -521,7 +527,7 @@ impl<'a> Tables<'a> {
                 let (first, second) = (&table.rows[pair[0]], &table.rows[pair[1]]);
                 if compare(&first.1, &second.1, columns) == Ordering::Equal {
                     let message = format!(
-                        "`{}` and `{}` have one key in `{}`",
+                        "`{}` and `{}` have the same key in `{}`",
                         first.0.name(),
                         second.0.name(),
                         record.name()
@@ -575,7 +581,7 @@ impl<'a> Tables<'a> {
             );
             return;
         }
-        // One string is borrowed already.
+        // A single string column is a reference already.
         let text = columns.len() == 1 && columns.iter().all(|at| table.fields[*at].1 == Column::Text);
         let key = if text { wanted.clone() } else { format!("&{wanted}") };
         let body = if primary {
@@ -596,7 +602,7 @@ impl<'a> Tables<'a> {
         );
     }
 
-    /// Rows in another order, as their numbers.
+    /// Generates an index: the numbers of the rows in another order.
     fn index_table(&mut self, rows: &str, name: &str, order: &[usize]) -> String {
         let index = format!("{rows}_BY_{}", upper(name));
         let numbers: Vec<String> = order.iter().map(usize::to_string).collect();

@@ -1,23 +1,25 @@
-//! The decoder's decision tree: which bits to look at, in which order, to tell the instructions apart.
+//! The decision tree of the decoder: which bits it tests, in which order, to identify an
+//! instruction.
 //!
-//! Every leaf has checked all constant bits of its instruction, so what the tree lets through is valid. At each
-//! node the widest information is taken first: among the runs of bits that are constant in all remaining
-//! candidates the one with the most distinct values. Where no such run tells candidates apart, one bit that is
-//! constant in some and operand in others is tested, and the latter go both ways.
+//! Every leaf has checked all constant bits of its instruction, so the tree accepts only valid
+//! words. Each node tests the most informative bits first: of the runs of bits that are constant in
+//! all remaining candidates, the run with the most distinct values. If no such run separates
+//! candidates, the node tests one bit that is constant in some candidates and an operand bit in
+//! others; the latter are then in both branches.
 
-/// An instruction as the tree sees it.
+/// An instruction in the tree.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate {
     /// The constant bits.
     pub base: u32,
-    /// Which bits are constant.
+    /// The mask of constant bits.
     pub fixed: u32,
-    /// What the leaf says.
+    /// The identifier that a leaf returns.
     pub id: usize,
 }
 
 impl Candidate {
-    /// Whether some word matches both.
+    /// Returns whether a word can match both.
     pub fn overlaps(&self, other: &Candidate) -> bool {
         (self.base ^ other.base) & self.fixed & other.fixed == 0
     }
@@ -28,7 +30,7 @@ impl Candidate {
 pub enum Tree {
     /// No instruction.
     Fail,
-    /// The instruction, if the remaining constant bits are right: `word & mask == value`.
+    /// The instruction, if the remaining constant bits match: `word & mask == value`.
     Leaf {
         /// Remaining constant bits.
         mask: u32,
@@ -37,23 +39,23 @@ pub enum Tree {
         /// The candidate's id.
         id: usize,
     },
-    /// Look at `width` bits from `lsb` on; a value without arm is not an instruction.
+    /// A test of `width` bits, starting at `lsb`; a value without an arm is not an instruction.
     Switch {
         /// Lowest bit.
         lsb: u32,
         /// Number of bits.
         width: u32,
-        /// Arms in order of their values.
+        /// The arms, sorted by value.
         arms: Vec<(u32, Tree)>,
     },
 }
 
-/// The mask of `width` low bits.
+/// Returns the mask of the `width` low bits.
 pub fn low_mask(width: u32) -> u32 {
     if width >= 32 { u32::MAX } else { (1 << width) - 1 }
 }
 
-/// Builds the tree. The candidates must not overlap; if two do, the first wins.
+/// Builds the tree. Candidates must not overlap; if two do, the first wins.
 pub fn build(candidates: &[Candidate]) -> Tree {
     node(candidates.to_vec(), 0)
 }
@@ -103,7 +105,7 @@ fn node(candidates: Vec<Candidate>, known: u32) -> Tree {
     Tree::Switch { lsb, width, arms }
 }
 
-/// The runs of ones in a mask as (lowest bit, width).
+/// Returns the runs of ones in a mask, as (lowest bit, width).
 pub fn runs(mask: u32) -> impl Iterator<Item = (u32, u32)> {
     let mut rest = mask;
     std::iter::from_fn(move || {
@@ -125,7 +127,7 @@ fn distinct(candidates: &[Candidate], lsb: u32, width: u32) -> usize {
     values.len()
 }
 
-/// A bit that is 0 in one candidate and 1 in another, constant in as many as possible.
+/// Returns a bit that is 0 in one candidate and 1 in another, and constant in as many as possible.
 fn telling_bit(candidates: &[Candidate], known: u32) -> Option<u32> {
     (0..32)
         .filter(|bit| known >> bit & 1 == 0)
@@ -182,7 +184,7 @@ mod tests {
     #[test]
     fn the_tree_finds_what_a_linear_search_finds() {
         agrees_with_linear_search(&["00xxxx", "01xxx0", "10xx11", "1111x1"]);
-        // No bit is constant everywhere.
+        // No bit is constant in all of them.
         agrees_with_linear_search(&["0xx1", "x011", "1x0x"]);
         agrees_with_linear_search(&["xxxx"]);
         agrees_with_linear_search(&["1111111111", "0x1x0x1x01", "10xxxxxxxx", "110xxxxxx1"]);

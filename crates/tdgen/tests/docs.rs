@@ -1,4 +1,4 @@
-//! `docs/td-coverage.md`: what td's patterns select.
+//! `docs/td-coverage.md`: the instructions that td's patterns select.
 //!
 //! Compares the text with the committed file; with `CRANELIFT_TEST_BLESS=1` writes it instead.
 
@@ -13,7 +13,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The hand-written rules, as text without comments.
+/// Returns the hand-written rules as text without comments.
 fn hand_written() -> Vec<String> {
     let mut files: Vec<_> = std::fs::read_dir(root().join("isle"))
         .unwrap()
@@ -40,7 +40,7 @@ fn hand_written() -> Vec<String> {
     rules
 }
 
-/// The first places, and how many more there are.
+/// Formats the first locations and the number of the others.
 fn places(places: &BTreeSet<&str>) -> String {
     const SHOWN: usize = 2;
     let mut shown: Vec<String> = places.iter().take(SHOWN).map(|place| format!("`{place}`")).collect();
@@ -50,7 +50,7 @@ fn places(places: &BTreeSet<&str>) -> String {
     shown.join(", ")
 }
 
-/// Where a pattern stands: the last `defm` that made it, which names the instructions.
+/// Returns the location of a pattern: the last `defm` that made it, which names the instructions.
 fn outermost(rule: &Rule) -> &str {
     rule.place.rsplit(" from ").next().unwrap_or_default()
 }
@@ -82,10 +82,10 @@ fn td_coverage() {
 
     let mut text = String::from(
         "# What td selects\n\n\
-         Made from `td/` and `isle/` by `cargo test --test docs`; do not edit.\n\n\
+         Generated from `td/` and `isle/` by `cargo test --test docs`; do not edit.\n\n\
          ## Instructions\n\n\
-         The places of the patterns that select an instruction, or why there is none. A pattern in a multiclass has the place of\n\
-         the `defm` that names the instruction.\n\n\
+         The locations of the patterns that select each instruction, or the reason why none does. A pattern in a\n\
+         multiclass has the location of the `defm` that names the instruction.\n\n\
          | instruction | patterns |\n|---|---|\n",
     );
     let mut unexplained = Vec::new();
@@ -105,10 +105,10 @@ fn td_coverage() {
     let list: Vec<String> = opcodes.iter().map(|opcode| format!("`{opcode}`")).collect();
     let _ = write!(
         text,
-        "\n## CLIF instructions\n\n{} have rules made from td:\n{}.\n\n\
+        "\n## CLIF instructions\n\n{} opcodes have rules from td:\n{}.\n\n\
          ## Rules by origin\n\n\
-         | rules | all | naming a machine instruction |\n|---|---|---|\n\
-         | made from td | {} | {made_naming} |\n\
+         | rules | all | with a machine instruction |\n|---|---|---|\n\
+         | from td | {} | {made_naming} |\n\
          | hand-written | {} | {by_hand_naming} |\n\n\
          {} of {} instructions have a pattern.\n",
         opcodes.len(),
@@ -131,6 +131,6 @@ fn td_coverage() {
     let committed = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         committed == text,
-        "docs/td-coverage.md is not what td says; CRANELIFT_TEST_BLESS=1 cargo test --test docs rewrites it"
+        "docs/td-coverage.md does not match td; CRANELIFT_TEST_BLESS=1 cargo test --test docs rewrites it"
     );
 }

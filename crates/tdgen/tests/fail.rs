@@ -1,5 +1,6 @@
-//! Faulty descriptions: each `fail/*.td` is refused with the messages in the `.expected` file beside it, one
-//! fault a line as `file:line:column: message`. `CRANELIFT_TEST_BLESS=1` rewrites them.
+//! Faulty descriptions: each `fail/*.td` is refused with the messages in the `.expected` file
+//! beside it, one fault per line as `file:line:column: message`. `CRANELIFT_TEST_BLESS=1` rewrites
+//! the files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,8 @@ fn parse(path: &Path) -> Parsed {
     tablegen::parse_file(path, &options)
 }
 
-/// `file:line:column`, the file without its folder; of the real description only the file, as its lines move.
+/// Formats a location as `file:line:column`, without the folder. For the real description only the
+/// file, because its lines move.
 fn place(span: Span, parsed: &Parsed) -> String {
     let place = parsed.sources.location(span);
     let path = Path::new(place.file);
@@ -30,7 +32,7 @@ fn place(span: Span, parsed: &Parsed) -> String {
     }
 }
 
-/// `file:line:column: message` of a fault.
+/// Formats a fault as `file:line:column: message`.
 fn shown(fault: &Diagnostic, parsed: &Parsed) -> String {
     let mut text = String::new();
     for label in &fault.labels {

@@ -1,12 +1,12 @@
-//! The real description with random damage: whatever comes of it, loading ends without a panic, in tables or in
-//! faults that have a place.
+//! The real description with random damage: loading ends without a panic, either in tables or in
+//! faults with a location.
 
 use std::path::PathBuf;
 use tablegen::{Options, Parsed};
 
 const MUTATIONS: usize = 250;
 
-/// Files that are damaged; the selection patterns are not the loader's business.
+/// The files that are damaged. The loader does not read selection patterns.
 const FILES: &[&str] = &[
     "NaplesPURegisterInfo.td",
     "NaplesPUCallingConv.td",
@@ -25,7 +25,7 @@ const FILES: &[&str] = &[
     "NaplesPUSettings.td",
 ];
 
-/// What a damaged word is replaced with.
+/// The replacements of damaged words.
 const WORDS: &[&str] = &[
     "0",
     "1",
@@ -47,7 +47,7 @@ fn td() -> PathBuf {
     npu_td::directory().to_owned()
 }
 
-/// A small generator of random numbers.
+/// A small random number generator.
 struct Random(u64);
 
 impl Random {
@@ -60,7 +60,7 @@ impl Random {
     }
 }
 
-/// Damages one place: a word replaced by another, two words exchanged, or a line dropped or doubled.
+/// Makes one change: replaces a word, exchanges two words, or removes or repeats a line.
 fn damage(text: &str, random: &mut Random) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let code: Vec<usize> = (0..lines.len())
@@ -97,7 +97,7 @@ fn parse_damaged(file: &str, text: String) -> Parsed {
         step_limit: 10_000_000,
         ..Options::default()
     };
-    // The root includes the file by its name in the folder.
+    // The root file includes this file by its name in the folder.
     options.files.insert(td().join(file), text);
     tablegen::parse_file(&td().join("NaplesPU.td"), &options)
 }

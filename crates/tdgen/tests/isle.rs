@@ -1,4 +1,5 @@
-//! The ISLE back end: what it makes of the real description compiles, and faults in patterns are reported with their place.
+//! The ISLE back end: its output for the real description compiles, and faults in patterns are
+//! reported with their locations.
 
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
@@ -17,7 +18,7 @@ fn options() -> Options {
     }
 }
 
-/// The description of the machine, with more text after it.
+/// Returns the description of the machine with more text after it.
 fn machine_and(text: &str) -> Parsed {
     let parsed = tablegen::parse_str("test.td", &format!("include \"NaplesPU.td\"\n{text}\n"), &options());
     let messages: Vec<_> = parsed.diagnostics.iter().map(|d| &d.message).collect();
@@ -30,7 +31,8 @@ fn generated(text: &str) -> String {
     tdgen::emit_isle(&parsed).unwrap_or_else(|faults| panic!("{}", tdgen::build::render_all(&faults, &parsed.sources)))
 }
 
-/// What the rules build on: the compiler's prelude, what its rules for words and vectors declare, and CLIF's own extractors.
+/// Returns the declarations that the rules use: the compiler's prelude, the declarations of its
+/// rules for words and vectors, and CLIF's extractors.
 fn before() -> Vec<(String, String)> {
     let isle = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../isle");
     let [prelude, words, lanes] = ["prelude.isle", "words.isle", "lanes.isle"].map(|name| isle.join(name));
@@ -45,7 +47,7 @@ fn before() -> Vec<(String, String)> {
     texts.into()
 }
 
-/// Compiles ISLE; the messages of what is wrong.
+/// Compiles ISLE; returns the error messages on failure.
 fn compile_isle(text: &str) -> Result<String, Vec<String>> {
     static BEFORE: LazyLock<Vec<(String, String)>> = LazyLock::new(before);
     let mut sources = BEFORE.clone();
@@ -60,7 +62,7 @@ fn compile_isle(text: &str) -> Result<String, Vec<String>> {
     compile::compile(files, &defs, &options).map_err(|e| e.errors.iter().map(|e| explained(e, &sources)).collect())
 }
 
-/// The error, and of rules that overlap their first lines.
+/// Formats the error; for overlapping rules with their first lines.
 fn explained(error: &cranelift_isle::error::Error, sources: &[(String, String)]) -> String {
     let mut message = format!("{error:?}");
     if let cranelift_isle::error::Error::OverlapError { rules, .. } = error {
@@ -130,7 +132,8 @@ fn rules_look_as_promised() {
     ] {
         assert!(text.contains(rule), "{rule}");
     }
-    // What the hardware does not do, and what needs more than one register to be right.
+    // Instructions that the hardware does not implement, and instructions that need more than one
+    // register to be correct.
     for name in ["CROSSPROD_32", "GLV32WScratchpad_U", "LV32WMainmem_M", "JMP", "WRITEMR"] {
         assert!(!text.contains(&format!("(decl {name} ")), "{name}");
     }
@@ -249,7 +252,7 @@ fn a_node_of_the_target_has_patterns() {
     }
 }
 
-/// Two patterns that match the same with equal complexity: the ISLE compiler must see it.
+/// Two patterns of equal complexity that match the same: the ISLE compiler must refuse them.
 #[test]
 fn ambiguous_patterns_are_found() {
     let text = generated("def : Pat<(i32 (add GPR32:$a, GPR32:$b)), (SUBSSS_32 $a, $b)>;");
@@ -257,7 +260,7 @@ fn ambiguous_patterns_are_found() {
     assert!(errors.iter().any(|e| e.contains("Overlap")), "{errors:?}");
 }
 
-/// A flat table: a pattern, and what is said of it.
+/// A flat table of patterns, each with a part of its message.
 #[test]
 fn faults_of_patterns_have_a_place() {
     let cases = [
@@ -383,7 +386,7 @@ fn faults_of_patterns_have_a_place() {
             "has no result",
         ),
         ("def : Pat<(store i32:$v, aligned2:$m), (CLZSS_32 $v)>;", "has a result"),
-        // Nodes of the target.
+        // Target nodes.
         (
             "def : Pat<(lane_add lanes:$a), (COPY $a)>;",
             "`lane_add` takes 2 operands, 1 are given",
@@ -398,7 +401,7 @@ fn faults_of_patterns_have_a_place() {
         ),
         (
             "def : Pat<(lane_add lanes:$a, (lane_add 1, 2)), (COPY $a)>;",
-            "this cannot stand in the pattern",
+            "this is not allowed in the pattern",
         ),
         (
             "def : Pat<(lane_extract lanes:$a, 3), (COPY $a)>;",

@@ -1,4 +1,4 @@
-//! Calling conventions, callee-saved lists and the allocator's view of the register classes.
+//! Generates calling conventions, callee-saved lists and the register classes for the allocator.
 
 use super::{line, register_slice};
 use crate::model::{Action, RegFile, Target};

@@ -1,4 +1,4 @@
-//! The decision trees as nested matches.
+//! Generates the decision trees as nested matches.
 
 use super::line;
 use crate::model::Target;
@@ -23,7 +23,7 @@ pub(super) fn emit(target: &Target, out: &mut String) {
     line!(out, "}}");
 }
 
-/// Writes a node as an expression on lines of its own.
+/// Writes a node as an expression on separate lines.
 pub(super) fn node(out: &mut String, tree: &Tree, depth: usize, leaf: &dyn Fn(usize) -> String, fail: &str) {
     let pad = "    ".repeat(depth);
     let Tree::Switch { lsb, width, arms } = tree else {
@@ -44,7 +44,7 @@ pub(super) fn node(out: &mut String, tree: &Tree, depth: usize, leaf: &dyn Fn(us
     line!(out, "{pad}}}");
 }
 
-/// A node without arms as an expression on one line.
+/// Returns a node without arms as an expression on one line.
 fn flat(tree: &Tree, leaf: &dyn Fn(usize) -> String, fail: &str) -> String {
     match tree {
         Tree::Leaf { mask: 0, id, .. } => leaf(*id),
@@ -56,7 +56,7 @@ fn flat(tree: &Tree, leaf: &dyn Fn(usize) -> String, fail: &str) -> String {
     }
 }
 
-/// The unsigned value of a field of `word`, as an expression.
+/// Returns an expression for the unsigned value of a field of `word`.
 pub(super) fn field(lsb: u32, width: u32) -> String {
     let shifted = match lsb {
         0 => "word".to_owned(),

@@ -1,4 +1,4 @@
-//! The hardware's view: operations, and the decoded instruction.
+//! Generates the hardware's operations and the type of instructions as the hardware decodes them.
 
 use super::{decoder, line, named_enum, variants};
 use crate::load::pascal;
@@ -58,11 +58,11 @@ fn op_enum(target: &Target, table: &HwOpTable, out: &mut String) {
          pub enum {name} {{\n{variants}}}\n\
          impl {name} {{\n    /// All of them by code.\n    pub const ALL: &'static [{name}] = &[\n{list}    ];\n    \
          const INFO: &'static [HwOpInfo] = &[\n{infos}    ];\n    \
-         /// The operation with this number, or `None` where the hardware has none.\n    \
+         /// The operation with this number; `None` if the hardware has none.\n    \
          pub const fn from_code(code: u8) -> Option<{name}> {{\n        Some(match code {{\n{codes}            \
          _ => return None,\n        }})\n    }}\n    \
          /// The number in the opcode field.\n    pub const fn code(self) -> u8 {{ self as u8 }}\n    \
-         /// What td says about the operation.\n    pub const fn info(self) -> &'static HwOpInfo {{\n        \
+         /// The facts of td about the operation.\n    pub const fn info(self) -> &'static HwOpInfo {{\n        \
          let index = match self {{\n{indices}        }};\n        &Self::INFO[index]\n    }}\n    \
          /// The hardware's name.\n    pub const fn name(self) -> &'static str {{ self.info().name }}\n    \
          /// The execution unit; for a memory operation that of main memory.\n    \
@@ -72,14 +72,14 @@ fn op_enum(target: &Target, table: &HwOpTable, out: &mut String) {
     );
 }
 
-/// A macro that calls another one with the operations of a table.
+/// Generates a macro that calls another macro with the operations of a table.
 fn op_macro(target: &Target, index: usize, table: &HwOpTable, out: &mut String) {
     let layouts = target.hw_formats.iter().filter(|layout| layout.ops == index);
     let others: Vec<&HwFormat> = layouts.skip(1).collect();
     line!(
         out,
-        "\n/// Calls a macro with all operations of [`{0}`](crate::raw::{0}) by code. Behind the name of an operation stands\n\
-         /// one more for each further layout that has it.\n\
+        "\n/// Calls a macro with all operations of [`{0}`](crate::raw::{0}) by code. The name of an operation is followed\n\
+         /// by one more name for each further layout that has it.\n\
          #[macro_export]\nmacro_rules! for_each_{1} {{\n    ($with:ident) => {{ $with! {{",
         table.name,
         snake(&table.name)
@@ -99,7 +99,7 @@ fn op_field(layout: &HwFormat) -> Option<&HwField> {
     layout.fields.iter().find(|field| field.kind == HwFieldKind::Operation)
 }
 
-/// The fields of a layout as a type, generic over the operation.
+/// Generates a type with the fields of a layout, generic over the operation.
 fn layout_type(layout: &HwFormat, out: &mut String) {
     let (name, mut fields, mut values) = (&layout.variant, String::new(), String::new());
     for f in &layout.fields {
@@ -126,10 +126,10 @@ fn layout_type(layout: &HwFormat, out: &mut String) {
     );
 }
 
-/// What the variant of a number without an operation has behind the name of its layout.
+/// The suffix of the variant for opcode numbers without an operation, after the name of the layout.
 const UNASSIGNED: &str = "Unassigned";
 
-/// The decoded instruction, and its decoder.
+/// Generates the type of decoded instructions and its decoder.
 fn instruction(target: &Target, out: &mut String) {
     let (mut variants, mut infos) = (String::new(), String::new());
     for layout in &target.hw_formats {
@@ -149,7 +149,7 @@ fn instruction(target: &Target, out: &mut String) {
          /// operations or a number that has none. Whether the fields make sense is not checked.\n\
          #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]\npub enum RawInst {{\n{variants}    \
          /// No layout: the hardware drops the word at decode.\n    Undefined,\n}}\n\
-         impl RawInst {{\n    /// What td says about the operation; `None` if there is none.\n    \
+         impl RawInst {{\n    /// The facts of td about the operation; `None` if there is no operation.\n    \
          pub const fn info(&self) -> Option<&'static HwOpInfo> {{\n        match self {{\n{infos}            \
          RawInst::Undefined => None,\n        }}\n    }}\n}}\n\n\
          /// Decodes a word as the hardware does. Never fails.\n#[inline]\npub const fn split(word: u32) -> RawInst {{"
@@ -193,7 +193,7 @@ fn field_value(f: &HwField) -> String {
             "if {} != 0 {{ Reg::V(VReg::of_field(({value}) as u8)) }} else {{ Reg::S(SReg::of_field(({value}) as u8)) }}",
             decoder::field(u32::from(vector), 1)
         ),
-        // Through a signed shift: the field's top bit to bit 31 and back.
+        // Sign-extends by shifts: moves the top bit of the field to bit 31 and back.
         HwFieldKind::Number { signed: true } => {
             let up = match 32 - lsb - width {
                 0 => "word".to_owned(),

@@ -1,4 +1,4 @@
-//! Opcodes, descriptors and relations.
+//! Generates opcodes, descriptors and relations.
 
 use super::{line, named_enum, register_slice, variants};
 use crate::load::pascal;
@@ -24,7 +24,7 @@ pub(super) fn emit(target: &Target, out: &mut String) {
 }
 
 fn operand_kinds(target: &Target, out: &mut String) {
-    // Two classes of one register file are one kind.
+    // All classes of a register file share one kind.
     line!(
         out,
         "\n/// The kinds of encoded operands, from td's register and operand classes.\n\
@@ -75,7 +75,8 @@ fn opcodes(target: &Target, out: &mut String) {
 }
 
 fn descriptors(target: &Target, out: &mut String) {
-    // Many instructions have the same operands or the same text after the mnemonic; each list stands once.
+    // Many instructions have the same operands or the same text after the mnemonic, so equal lists
+    // are shared.
     let mut lists: HashMap<String, usize> = HashMap::new();
     let mut bodies: Vec<String> = Vec::new();
     let mut list_of = Vec::new();
@@ -204,7 +205,7 @@ fn flags(flags: Flags) -> String {
     })
 }
 
-/// One function a relation.
+/// Generates one function per relation.
 pub(super) fn emit_relations(target: &Target, out: &mut String) {
     line!(
         out,

@@ -1,7 +1,8 @@
-//! Tables to Rust: the source text of `npu-mc`'s generated module.
+//! Generates Rust source of the tables: the generated module of `npu-mc`.
 //!
-//! The text holds data and the two decision trees; the code that walks the data is written by hand in `npu-mc`.
-//! It refers to the types of the modules `reg`, `inst`, `cc`, `env`, `errata`, `machine`, `raw` and `reloc` there.
+//! The source holds data and the two decision trees; `npu-mc` has hand-written code that interprets
+//! the data. The source refers to types of the modules `reg`, `inst`, `cc`, `env`, `errata`,
+//! `machine`, `raw` and `reloc` of `npu-mc`.
 
 mod abi;
 mod decoder;
@@ -26,7 +27,7 @@ macro_rules! line {
 }
 pub(crate) use line;
 
-/// The generated module of `npu-mc`.
+/// Generates the module of `npu-mc`.
 pub fn emit_mc(target: &Target) -> String {
     let mut out = String::new();
     line!(out, "// Made from the target description in td/ by tdgen.");
@@ -46,7 +47,7 @@ pub fn emit_mc(target: &Target) -> String {
     out
 }
 
-/// A register as a constant expression.
+/// Returns a register as a constant expression.
 fn register(target: &Target, index: usize) -> String {
     let r = &target.registers[index];
     match r.file {
@@ -55,13 +56,13 @@ fn register(target: &Target, index: usize) -> String {
     }
 }
 
-/// A slice of registers as a constant expression.
+/// Returns a slice of registers as a constant expression.
 fn register_slice(target: &Target, list: &[usize]) -> String {
     let items: Vec<String> = list.iter().map(|r| register(target, *r)).collect();
     format!("&[{}]", items.join(", "))
 }
 
-/// An enum of named things with `ALL` and `name`.
+/// Generates an enum of named records, with `ALL` and `name`.
 fn named_enum(out: &mut String, doc: &str, name: &str, variants: &[(String, &Named)]) {
     let (mut list, mut names) = (String::new(), String::new());
     line!(
@@ -84,7 +85,7 @@ fn named_enum(out: &mut String, doc: &str, name: &str, variants: &[(String, &Nam
     );
 }
 
-/// Formats and the like: the name in upper camel case, `RR` as `Rr`.
+/// Returns variant names in upper camel case, `RR` as `Rr`.
 fn variants(named: &[Named]) -> Vec<(String, &Named)> {
     named
         .iter()

@@ -1,4 +1,4 @@
-//! The register files.
+//! Generates the register files.
 
 use super::line;
 use crate::model::{RegFile, Target};

@@ -1,4 +1,5 @@
-//! Semantics to Rust: enums of the operations, one table an instruction, and the texts.
+//! Generates Rust source of the semantics: enums of the operations, one table per instruction, and
+//! the texts.
 
 use super::line;
 use crate::load::pascal;
@@ -7,7 +8,7 @@ use crate::semantics::graph::{Node, NodeId, NodeKind, Operation, Output, Semanti
 use crate::semantics::operation_text;
 use std::collections::HashMap;
 
-/// The generated part of the module `semantics` of `npu-mc`.
+/// Generates a part of the module `semantics` of `npu-mc`.
 pub fn emit_semantics(target: &Target) -> String {
     let mut out = String::new();
     line!(out, "// Made from the target description in td/ by tdgen.");
@@ -31,7 +32,7 @@ pub fn emit_semantics(target: &Target) -> String {
         &operations.floats,
     );
     let emitter = Emitter { target };
-    // Instructions that differ in their words alone have one table.
+    // Instructions with equal semantics share one table.
     let mut tables: HashMap<&Semantics, usize> = HashMap::new();
     let mut table_of = Vec::new();
     for instruction in &target.instructions {
@@ -47,7 +48,7 @@ pub fn emit_semantics(target: &Target) -> String {
         line!(out, "    &TABLE_{index},");
     }
     line!(out, "];");
-    line!(out, "\n/// What an instruction does, as text for people.");
+    line!(out, "\n/// The semantics of an instruction as readable text.");
     line!(
         out,
         "pub fn operation(opcode: crate::Opcode) -> &'static str {{\n    OPERATIONS.get(opcode.index()).copied().unwrap_or_default()\n}}"

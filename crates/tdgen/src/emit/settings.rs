@@ -1,13 +1,14 @@
-//! Settings to Rust: the source text of the compiler's generated module.
+//! Generates Rust source of the settings: a generated module of the compiler.
 
 use super::line;
 use crate::load::pascal;
 use crate::model::{Erratum, Setting, SettingKind, Target};
 
-/// The settings of the compiler: an enum of their names, the enums among their values, and the struct of all values.
+/// Generates the settings of the compiler: an enum of their names, the enums of their values, and
+/// the struct of all values.
 ///
-/// The text refers to `npu_mc::errata::Erratum`, and to `SettingInfo`, `SetError`, `parse_bool` and `parse_number` of the
-/// module that includes it.
+/// The source refers to `npu_mc::errata::Erratum`, and to `SettingInfo`, `SetError`, `parse_bool`
+/// and `parse_number` of the module that includes it.
 pub fn emit_settings(target: &Target) -> String {
     let mut out = String::new();
     line!(out, "// Made from the settings and errata of td/ by tdgen.");
@@ -27,17 +28,17 @@ pub fn emit_settings(target: &Target) -> String {
     out
 }
 
-/// A setting, with texts of Rust for what differs between kinds.
+/// A setting, with Rust source for the parts that differ between kinds.
 struct One {
     name: String,
     summary: String,
     rust_type: String,
-    /// The value unless set, as an expression and as it is given.
+    /// The default, as an expression and as setting text.
     default: String,
     default_text: String,
-    /// The values, for people.
+    /// A readable description of the values.
     values: String,
-    /// The value of the text `value`, as an expression of type `Result`.
+    /// An expression of type `Result` that parses the text `value`.
     parse: String,
 }
 
@@ -115,7 +116,7 @@ fn value_enum(setting: &Setting, default: &(String, String), others: &[(String, 
     line!(out, "            _ => return None,\n        }})\n    }}\n}}");
 }
 
-/// The enum of the settings.
+/// Generates the enum of the settings.
 fn names(all: &[One], out: &mut String) {
     line!(out, "\n/// The settings of the target.");
     line!(
@@ -131,7 +132,7 @@ fn names(all: &[One], out: &mut String) {
     let list: Vec<String> = all.iter().map(|one| format!("Setting::{}", one.variant())).collect();
     line!(out, "    /// All settings in td's order, those of errata last.");
     line!(out, "    pub const ALL: &'static [Setting] = &[{}];", list.join(", "));
-    line!(out, "    /// What there is to know about the setting.");
+    line!(out, "    /// Name, description, default and values of the setting.");
     line!(out, "    pub const fn info(self) -> &'static SettingInfo {{");
     line!(out, "        match self {{");
     for one in all {
@@ -155,7 +156,7 @@ fn names(all: &[One], out: &mut String) {
     line!(out, "            _ => return None,\n        }})\n    }}\n}}");
 }
 
-/// The struct with all values.
+/// Generates the struct with all values.
 fn values(all: &[One], target: &Target, out: &mut String) {
     line!(out, "\n/// Values of all settings of the target.");
     line!(out, "#[derive(Clone, Debug, PartialEq, Eq, Hash)]");
@@ -191,7 +192,7 @@ fn values(all: &[One], target: &Target, out: &mut String) {
     line!(out, "        }}\n        Ok(())\n    }}");
     line!(
         out,
-        "    /// Whether code works around the erratum. One without a setting always is: registers and instructions that meet it"
+        "    /// Whether code works around the erratum. Errata without a setting always are: registers and instructions that meet them"
     );
     line!(out, "    /// are not used.");
     line!(out, "    pub const fn works_around(&self, erratum: Erratum) -> bool {{");

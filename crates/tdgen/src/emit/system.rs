@@ -1,4 +1,4 @@
-//! Relocations, ELF and machine constants, errata.
+//! Generates relocations, ELF and machine constants, errata.
 
 use super::line;
 use crate::load::pascal;
@@ -47,7 +47,7 @@ fn relocations(target: &Target, out: &mut String) {
         .collect();
     line!(out, "    /// All types by number.");
     line!(out, "    pub const ALL: &'static [Reloc] = &[{}];", all.join(", "));
-    line!(out, "    /// What td says about the type.");
+    line!(out, "    /// The facts of td about the type.");
     line!(out, "    pub const fn info(self) -> &'static RelocInfo {{");
     line!(out, "        match self {{");
     for r in &target.relocations {
@@ -94,7 +94,7 @@ fn constants(target: &Target, out: &mut String) {
     line!(out, "}}");
 }
 
-/// An enum whose discriminants are the machine's values.
+/// Generates an enum whose discriminants are the machine's values.
 fn value_enum(out: &mut String, name: &str, doc: &str, list: &[Constant]) {
     let [mut variants, mut names, mut values] = [const { String::new() }; 3];
     for c in list {
@@ -142,7 +142,7 @@ fn errata(target: &Target, out: &mut String) {
         "\n/// The errata, from td's `Erratum` records.\n\
          #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]\npub enum Erratum {{\n{variants}}}\n\
          impl Erratum {{\n    /// All errata in td's order.\n    pub const ALL: &'static [Erratum] = &[{all}];\n    \
-         /// What td says about the erratum.\n    pub const fn info(self) -> &'static ErratumInfo {{\n        \
+         /// The facts of td about the erratum.\n    pub const fn info(self) -> &'static ErratumInfo {{\n        \
          match self {{\n{infos}        }}\n    }}\n}}"
     );
 }

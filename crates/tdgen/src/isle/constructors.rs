@@ -1,14 +1,16 @@
-//! Constructors: `(ADDSSS_32 a b)` emits one machine instruction.
+//! Generates constructors: `(ADDSSS_32 a b)` emits one machine instruction.
 //!
-//! The shape of an instruction is the letters of its outputs, an underscore, and the letters of its inputs; it
-//! names the emitter. Letters come from td's `Shape` fields: `s` scalar register, `v` vector register, `i` 9-bit
-//! immediate, `w` 16-bit immediate, `m` address. The old value of a tied destination is `t` and always first.
+//! The shape of an instruction names its emitter. It consists of the letters of the outputs, an
+//! underscore, and the letters of the inputs. Letters are td's `Shape` fields: `s` scalar register,
+//! `v` vector register, `i` 9-bit immediate, `w` 16-bit immediate, `m` address. The old value of a
+//! tied destination is `t` and always first.
 //!
-//! A masked instruction takes its mask as the first operand, letter `k`: it comes with the writes of the mask register, as one
-//! unit.
+//! A masked instruction takes its mask as the first operand, letter `k`. It is emitted as one unit
+//! with the writes of the mask register.
 //!
-//! There is no constructor for instructions that change control flow or have side effects, for loads under a mask, for other
-//! names of the same bits, for operands that are a symbol, and for what the hardware does not do at all.
+//! Some instructions have no constructor: instructions that change control flow or have side
+//! effects, loads under a mask, other names of the same bits, instructions with symbol operands,
+//! and instructions that the hardware does not implement.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -25,22 +27,23 @@ pub(super) type Fault = Box<Diagnostic>;
 pub(super) struct Input<'a> {
     pub name: String,
     pub kind: OperandKind<'a>,
-    /// The old value of the destination.
+    /// Whether it is the old value of the destination.
     pub tied: bool,
 }
 
-/// An instruction as an ISLE term: of the machine, a pseudo-instruction, or several under one name.
+/// An instruction as an ISLE term: a machine instruction, a pseudo-instruction, or several
+/// instructions under one name.
 pub(super) struct Constructor<'a> {
     pub record: Record<'a>,
-    /// Name of the ISLE term.
+    /// The name of the ISLE term.
     pub term: &'a str,
-    /// `None` for an instruction without result.
+    /// The result; `None` for an instruction without one.
     pub output: Option<OperandKind<'a>>,
     pub inputs: Vec<Input<'a>>,
 }
 
 impl<'a> Constructor<'a> {
-    /// Inputs in the order of the ISLE term: the tied one first.
+    /// Returns the inputs in the order of the ISLE term: the tied one first.
     pub fn term_order(&self) -> impl Iterator<Item = (usize, &Input<'a>)> {
         let tied = self.inputs.iter().enumerate().filter(|(_, i)| i.tied);
         let others = self.inputs.iter().enumerate().filter(|(_, i)| !i.tied);
@@ -62,7 +65,7 @@ impl<'a> Constructor<'a> {
         self.output.map_or("Unit", |kind| kind.isle_type)
     }
 
-    /// `(decl NAME (INPUTS) RESULT)`.
+    /// Returns `(decl NAME (INPUTS) RESULT)`.
     fn declaration(&self) -> String {
         let types: Vec<_> = self.term_order().map(|(_, input)| input.kind.isle_type).collect();
         let refuses = self.record.is_a("PseudoInst") && self.record.bit("mayRefuse").unwrap_or(false);
@@ -84,7 +87,7 @@ pub(super) struct Constructors<'a> {
 }
 
 impl<'a> Constructors<'a> {
-    /// Looks at every instruction record; faults are added to the list.
+    /// Collects the constructors of all instruction records; adds faults to the list.
     pub fn collect(records: &'a RecordKeeper, faults: &mut Vec<Diagnostic>) -> Self {
         let mut all = Constructors {
             opcodes: records.defs_derived_from("Instruction"),
@@ -118,23 +121,23 @@ impl<'a> Constructors<'a> {
         self.by_name.get(name).and_then(|index| self.list.get(*index))
     }
 
-    /// The machine's instructions.
+    /// Returns the constructors of machine instructions.
     fn machine(&self) -> impl Iterator<Item = &Constructor<'a>> {
         self.list.iter().filter(|c| c.record.is_a("Instruction"))
     }
 
-    /// Those of this class.
+    /// Returns the constructors of records of this class.
     pub fn of_class(&self, class: &'static str) -> impl Iterator<Item = &Constructor<'a>> {
         self.list.iter().filter(move |c| c.record.is_a(class))
     }
 
-    /// The opcode enum, the emitters, and the constructors.
+    /// Writes the opcode enum, the emitters, and the constructors.
     pub fn write(&self, out: &mut String) {
         out.push_str(";;;; Opcodes ;;;;\n\n(type Op extern (enum\n");
         for record in &self.opcodes {
             let _ = writeln!(out, "  {}", record.name());
         }
-        out.push_str("))\n\n;;;; Emitters: one a shape, supplied by the compiler ;;;;\n\n");
+        out.push_str("))\n\n;;;; Emitters: one per shape, defined by the compiler ;;;;\n\n");
         let mut emitters = BTreeMap::new();
         for constructor in self.machine() {
             let types: Vec<_> = constructor
@@ -149,7 +152,7 @@ impl<'a> Constructors<'a> {
             let _ = writeln!(out, "(decl {name} ({}) {result})", arguments.join(" "));
             let _ = writeln!(out, "(extern constructor {name} {name})");
         }
-        out.push_str("\n;;;; One constructor an instruction ;;;;\n\n");
+        out.push_str("\n;;;; One constructor per instruction ;;;;\n\n");
         for constructor in self.machine() {
             let name = constructor.term;
             let arguments: String = (0..constructor.inputs.len()).map(|i| format!(" x{i}")).collect();
@@ -160,7 +163,7 @@ impl<'a> Constructors<'a> {
                 constructor.emitter()
             );
         }
-        out.push_str("\n;;;; Pseudo-instructions, supplied by the compiler ;;;;\n\n");
+        out.push_str("\n;;;; Pseudo-instructions, defined by the compiler ;;;;\n\n");
         for constructor in self.of_class("PseudoInst") {
             let _ = writeln!(out, "{}", constructor.declaration());
             let _ = writeln!(out, "(extern constructor {0} {0})", constructor.term);
@@ -169,7 +172,7 @@ impl<'a> Constructors<'a> {
         for constructor in self.of_class("OutPatFrag") {
             let _ = writeln!(out, "{}", constructor.declaration());
         }
-        out.push_str("\n;;;; Nodes of the target: their patterns say which instructions they are ;;;;\n\n");
+        out.push_str("\n;;;; Target nodes: their patterns define their instructions ;;;;\n\n");
         for constructor in self.of_class("TargetNode") {
             let _ = writeln!(out, "{}", constructor.declaration());
         }
@@ -184,11 +187,11 @@ fn constructor<'a>(record: Record<'a>, masks: &[Record<'a>]) -> Result<Option<Co
             return Ok(None);
         }
     }
-    // Another name of the same bits, but not where it has another meaning under a mask.
+    // Skips another name of the same bits, unless the name stands for the masked meaning.
     if !masked && (flag(record, "isAsmParserOnly")? || flag(record, "isCodeGenOnly")?) {
         return Ok(None);
     }
-    // Nothing loads under a mask.
+    // The compiler has no masked loads.
     if masked && flag(record, "mayLoad")? {
         return Ok(None);
     }
@@ -224,7 +227,7 @@ fn constructor<'a>(record: Record<'a>, masks: &[Record<'a>]) -> Result<Option<Co
             name,
         });
     }
-    // `nop` has nothing to construct.
+    // `nop` needs no constructor.
     if output.is_none() && inputs.is_empty() {
         return Ok(None);
     }
@@ -248,12 +251,13 @@ fn constructor<'a>(record: Record<'a>, masks: &[Record<'a>]) -> Result<Option<Co
     }))
 }
 
-/// Whether the flag is set; a target that does not know it need not say so.
+/// Returns whether the flag is set; false if the record has no such flag.
 fn flag(record: Record<'_>, name: &str) -> Result<bool, Fault> {
     Ok(record.field(name).is_some() && record.bit(name).map_err(access)?)
 }
 
-/// The operand that an instruction takes its mask from: it stands for the register that the instruction uses.
+/// Returns the mask operand of an instruction: the operand for the mask register that the
+/// instruction uses.
 fn mask_operand<'a>(record: Record<'a>, masks: &[Record<'a>]) -> Result<Option<OperandKind<'a>>, Fault> {
     let uses = record.list_of_defs("Uses").map_err(access)?;
     for mask in masks {
@@ -265,7 +269,7 @@ fn mask_operand<'a>(record: Record<'a>, masks: &[Record<'a>]) -> Result<Option<O
     Ok(None)
 }
 
-/// A pseudo-instruction, a fragment of results, or a node of the target.
+/// Reads a pseudo-instruction, a result fragment, or a target node.
 fn pseudo(record: Record<'_>) -> Result<Constructor<'_>, Fault> {
     let unknown = || {
         fault(
@@ -292,7 +296,7 @@ fn pseudo(record: Record<'_>) -> Result<Constructor<'_>, Fault> {
             tied: false,
         });
     }
-    // A node of the target goes by its own name.
+    // A target node has the name of its record.
     let term = match record.field("IsleName") {
         Some(_) => record.string("IsleName").map_err(access)?,
         None => record.name(),
@@ -305,7 +309,8 @@ fn pseudo(record: Record<'_>) -> Result<Constructor<'_>, Fault> {
     })
 }
 
-/// Whether the hardware does anything useful for the instruction. One without a hardware operation counts as done.
+/// Returns whether the hardware implements the instruction usefully. An instruction without a
+/// hardware operation counts as implemented.
 fn works(record: Record<'_>) -> Result<bool, Fault> {
     if record.field("Op").is_none() {
         return Ok(true);
@@ -317,7 +322,7 @@ fn works(record: Record<'_>) -> Result<bool, Fault> {
     let field = if scratchpad { "ScratchpadStatus" } else { "Status" };
     let status = op.def_field(field).map_err(access)?;
     let name = status.string("Name").map_err(access)?;
-    // A scatter stores one scalar sixteen times; its vector operand makes it useless.
+    // A scatter stores one scalar sixteen times, so its vector operand is useless.
     let gather = operand_letters(record)?.contains(&'g');
     Ok(!gather && !matches!(name, "no" | "hang"))
 }
@@ -334,7 +339,7 @@ fn operand_letters(record: Record<'_>) -> Result<Vec<char>, Fault> {
     Ok(letters)
 }
 
-/// The input that `Constraints` ties to the output.
+/// Returns the input that `Constraints` ties to the output.
 fn tied_input(record: Record<'_>) -> Result<Option<String>, Fault> {
     let text = record.string("Constraints").map_err(access)?;
     if text.is_empty() {
@@ -355,7 +360,7 @@ fn tied_input(record: Record<'_>) -> Result<Option<String>, Fault> {
     }
 }
 
-/// An error of a typed accessor as a fault.
+/// Converts an error of a typed accessor to a fault.
 pub(super) fn access(error: tablegen::AccessError) -> Fault {
     Box::new(Diagnostic::from(error))
 }

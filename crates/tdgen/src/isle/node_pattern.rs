@@ -1,8 +1,9 @@
-//! Patterns of the target's own nodes.
+//! Patterns of target nodes.
 //!
-//! A node of the target (`TargetNode`) stands between CLIF and machine instructions: results of patterns use it where the form of
-//! an instruction depends on what an operand turns out to be. Its operands have kinds, not types, so nothing is inferred: an
-//! element of the left side is an operand of the node's own kind, a leaf that looks into it (`OperandLeaf`), a number, or a type.
+//! A target node (`TargetNode`) is between CLIF and machine instructions: results of patterns use
+//! it if the form of an instruction depends on its operands. Its operands have kinds, not types, so
+//! no types are inferred. An element of the left side is an operand of the node's own kind, a leaf
+//! that matches a property of it (`OperandLeaf`), a number, or a type.
 
 use tablegen::{Diagnostic, Record, RecordKeeper, Span, Value, ValueKind};
 
@@ -13,26 +14,26 @@ use super::pattern::{check_identifier, has_property};
 use super::result::{ResultWriter, Wanted};
 use super::rule::{PRIORITY_LIMIT, field_span};
 
-/// A node with constants for operands is computed before any pattern is tried.
+/// The priority of constant folding: above all patterns.
 const FOLD_PRIORITY: i64 = PRIORITY_LIMIT;
 
 /// An operand on the left side of a rule.
 struct Operand<'a> {
     text: String,
     complexity: i64,
-    /// What the name stands for on the right side.
+    /// The name on the right side and its kind.
     binding: Option<(String, OperandKind<'a>)>,
-    /// What decides whether another operand in its place would match something else.
+    /// The form of the operand. Exchanging operands of equal forms matches the same.
     form: String,
 }
 
-/// Whether the pattern starts with a node of the target.
+/// Returns whether the pattern starts with a target node.
 pub(super) fn is_one(record: Record<'_>) -> bool {
     let dag = record.dag("PatternToMatch");
     dag.is_ok_and(|dag| dag.operator_def().is_some_and(|operator| operator.is_a("TargetNode")))
 }
 
-/// The rule for constants, if td says which instruction computes as the node does.
+/// Returns the constant-folding rule, if td names the instruction that computes the node.
 pub(super) fn fold_rule(node: &Constructor<'_>) -> Result<Option<String>, Box<Diagnostic>> {
     let record = node.record;
     let Some(instruction) = record.opt_def("FoldedBy").map_err(access)? else {
@@ -53,7 +54,7 @@ pub(super) fn fold_rule(node: &Constructor<'_>) -> Result<Option<String>, Box<Di
     )))
 }
 
-/// The rules of a pattern: one, and another one if operands can be exchanged.
+/// Returns the rules of a pattern: one, and a second one if operands can be exchanged.
 pub(super) fn rules<'a>(
     records: &'a RecordKeeper,
     record: Record<'a>,
@@ -94,7 +95,8 @@ pub(super) fn rules<'a>(
     Ok(texts)
 }
 
-/// The first of the two operands that a commutative node can exchange: neighbours of the same kind.
+/// Returns the first of the two operands that a commutative node can exchange: neighbours of the
+/// same kind.
 fn exchangeable(node: &Constructor<'_>) -> Option<usize> {
     let same = |pair: &[super::constructors::Input<'_>]| pair[0].kind.record.name() == pair[1].kind.record.name();
     node.inputs.windows(2).position(same)
@@ -136,7 +138,7 @@ fn rule<'a>(
     Ok(format!("(rule {priority} {left}\n      {result})"))
 }
 
-/// The ISLE extractor for a number that stands for an operand of this kind.
+/// Returns the ISLE extractor for a number in place of an operand of this kind.
 fn number_extractor<'a>(kind: &OperandKind<'a>, span: Span) -> Result<&'a str, Box<Diagnostic>> {
     let record = kind.record;
     let extractor = match record.field("IsleMatch") {
@@ -210,6 +212,6 @@ fn operand<'a>(
                 form,
             })
         }
-        _ => Err(fault(span, "this cannot stand in the pattern of a target's node")),
+        _ => Err(fault(span, "this is not allowed in the pattern of a target node")),
     }
 }

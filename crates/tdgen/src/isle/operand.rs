@@ -1,4 +1,5 @@
-//! Kinds of operands: register classes, immediates, addresses, and what only pseudo-instructions take.
+//! Kinds of operands: register classes, immediates, addresses, and operands of pseudo-instructions
+//! only.
 
 use tablegen::{Record, ValueKind};
 
@@ -12,13 +13,13 @@ pub(super) struct OperandKind<'a> {
     pub record: Record<'a>,
     /// Whether it is a register class.
     pub is_register: bool,
-    /// The letter in the names of emitters; a space for what no machine instruction has.
+    /// The letter in the names of emitters; a space for operands that no machine instruction has.
     pub letter: char,
     pub isle_type: &'a str,
 }
 
 impl<'a> OperandKind<'a> {
-    /// The kind of this record; none if no ISLE term can make such an operand.
+    /// Returns the kind of this record; `None` if no ISLE term can construct such an operand.
     pub fn of(record: Record<'a>) -> Result<Option<Self>, Fault> {
         let letter = letter(record)?;
         let symbolic = record.field("OperandType").is_some()
@@ -36,12 +37,13 @@ impl<'a> OperandKind<'a> {
         }))
     }
 
-    /// Whether it is the same kind, or ISLE converts that one into this.
+    /// Returns whether `other` is the same kind, or ISLE converts it to this kind.
     pub fn is(&self, other: Record<'_>) -> bool {
         self.record.name() == other.name() || self.class().is_some_and(|class| class.name() == class_of(other))
     }
 
-    /// The register class that it is in, or will be in once an instruction wants it there.
+    /// Returns the register class that holds the operand, or will hold it once an instruction needs
+    /// it there.
     pub fn class(&self) -> Option<Record<'a>> {
         if self.is_register {
             return Some(self.record);
@@ -51,7 +53,7 @@ impl<'a> OperandKind<'a> {
     }
 }
 
-/// The name of the register class of an operand; its own name if it has none.
+/// Returns the name of the register class of an operand; its own name if it has none.
 fn class_of(record: Record<'_>) -> &str {
     match record.field("RegClass") {
         Some(_) => record.def_field("RegClass").map_or(record.name(), |class| class.name()),
@@ -59,7 +61,8 @@ fn class_of(record: Record<'_>) -> &str {
     }
 }
 
-/// The ISLE type of an operand with this shape letter; none if no ISLE term can make it.
+/// Returns the ISLE type of an operand with this shape letter; `None` if no ISLE term can construct
+/// it.
 fn isle_type(letter: char) -> Option<&'static str> {
     match letter {
         's' => Some("Gpr"),
@@ -71,7 +74,7 @@ fn isle_type(letter: char) -> Option<&'static str> {
     }
 }
 
-/// The letter of an operand in the names of instruction shapes; a space if it has none.
+/// Returns the letter of an operand in the names of instruction shapes; a space if it has none.
 pub(super) fn letter(operand: Record<'_>) -> Result<char, Fault> {
     if operand.field("Shape").is_none() {
         return Ok(' ');
@@ -79,7 +82,7 @@ pub(super) fn letter(operand: Record<'_>) -> Result<char, Fault> {
     Ok(operand.string("Shape").map_err(access)?.chars().next().unwrap_or(' '))
 }
 
-/// The record of an operand, also of one with named sub-operands.
+/// Returns the record of an operand; named sub-operands are allowed.
 pub(super) fn operand_record(kind: ValueKind<'_>) -> Option<Record<'_>> {
     match kind {
         ValueKind::Def(record) => Some(record),
@@ -88,7 +91,8 @@ pub(super) fn operand_record(kind: ValueKind<'_>) -> Option<Record<'_>> {
     }
 }
 
-/// Kind and name of each operand of a list; no kind where ISLE has no type for it.
+/// Returns the kind and name of each operand of a list; the kind is `None` if ISLE has no type for
+/// it.
 pub(super) fn operands<'a>(record: Record<'a>, list: &str) -> Result<Vec<(Option<OperandKind<'a>>, String)>, Fault> {
     let mut found = Vec::new();
     for (value, name) in record.dag(list).map_err(access)?.args() {

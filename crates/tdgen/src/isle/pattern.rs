@@ -1,6 +1,6 @@
-//! The left side of a pattern: from a td dag to a tree of nodes with their types.
+//! The left side of a pattern: converts a td dag to a tree of nodes with their types.
 //!
-//! Fragments are put in where they are used, so the tree has only CLIF nodes and leaves.
+//! Fragments are expanded where they are used, so the tree has only CLIF nodes and leaves.
 
 use std::collections::HashMap;
 
@@ -10,35 +10,36 @@ use super::constructors::access;
 use super::fault;
 use super::types::{TypeVar, Types};
 
-/// Nodes of a pattern, fragments expanded. Larger ones are refused: a fragment that uses itself has no end.
+/// The largest number of nodes of a pattern with fragments expanded. The limit stops fragments that
+/// use themselves.
 const MAX_NODES: usize = 256;
-/// One pattern has this many combinations of alternatives at most.
+/// The largest number of combinations of alternatives of a pattern.
 const MAX_ALTERNATIVES: usize = 64;
-/// Operators nest this deep at most.
+/// The largest nesting depth of operators.
 const MAX_DEPTH: usize = 32;
 
-/// Index of a node in its tree.
+/// The index of a node in its tree.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct NodeId(usize);
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Clone)]
 pub(super) enum NodeKind<'a> {
     /// A CLIF instruction.
     Operation { node: Record<'a>, operands: Vec<NodeId> },
     /// A value in a register.
     Register { name: String },
-    /// A value in a register of which more is known (`PatLeaf`).
+    /// A register value with a known property (`PatLeaf`).
     Known { leaf: Record<'a>, name: String },
-    /// A constant that an immediate can hold (`ImmLeaf`).
+    /// A constant that fits an immediate (`ImmLeaf`).
     Immediate { leaf: Record<'a>, name: String },
-    /// A value that becomes an operand by a constructor (`ComplexPattern`).
+    /// A value that a constructor converts to an operand (`ComplexPattern`).
     Selected { pattern: Record<'a>, name: String },
     /// An address (`AddrPattern`).
     Address { pattern: Record<'a>, name: String },
-    /// What the CLIF instruction carries beside values (`ClifOperand`).
+    /// A field of the CLIF instruction that is not a value (`ClifOperand`).
     Entity { operand: Record<'a>, name: String },
-    /// This number and no other.
+    /// Exactly this number.
     Number(i64),
     /// ISLE text (`CondCode`).
     Fixed(&'a str),
@@ -48,9 +49,9 @@ pub(super) enum NodeKind<'a> {
 #[derive(Clone)]
 pub(super) struct Node<'a> {
     pub kind: NodeKind<'a>,
-    /// Type of the value, or of the first result.
+    /// The type of the value, or of the first result.
     pub ty: TypeVar,
-    /// Types of the other results.
+    /// The types of the other results.
     pub more: Vec<TypeVar>,
     pub span: Span,
 }
@@ -61,13 +62,14 @@ pub(super) struct Tree<'a> {
     nodes: Vec<Node<'a>>,
     pub root: NodeId,
     pub types: Types<'a>,
-    /// Names given to types, as in `(int32:$ty ...)`.
+    /// The named types, as in `(int32:$ty ...)`.
     type_names: Vec<(&'a str, TypeVar)>,
 }
 
 impl<'a> Tree<'a> {
-    /// Reads a pattern: one tree for every choice among the alternatives of its fragments. `span` is used where the
-    /// text has no place of its own. Only the pattern of a [`ComplexPattern`](NodeKind::Selected)'s rule may be a leaf.
+    /// Reads a pattern: returns one tree for every choice among the alternatives of its fragments.
+    /// `span` is used where the text has no location. Only the pattern of a
+    /// [`ComplexPattern`](NodeKind::Selected)'s rule may be a leaf.
     pub fn parse(
         records: &'a RecordKeeper,
         dag: Dag<'a>,
@@ -112,17 +114,17 @@ impl<'a> Tree<'a> {
         &self.nodes[id.0]
     }
 
-    /// All nodes with their numbers.
+    /// Returns all nodes with their indices.
     pub fn nodes(&self) -> impl Iterator<Item = (NodeId, &Node<'a>)> {
         self.nodes.iter().enumerate().map(|(i, node)| (NodeId(i), node))
     }
 
-    /// The leaf of this name.
+    /// Returns the leaf of this name.
     pub fn named(&self, name: &str) -> Option<&Node<'a>> {
         self.nodes.iter().find(|node| node.name() == Some(name))
     }
 
-    /// The same pattern with the operands of a two-operand node exchanged.
+    /// Returns the same pattern with the operands of a two-operand node exchanged.
     pub fn swapped(&self, id: NodeId) -> Self {
         let mut tree = self.clone();
         if let NodeKind::Operation { operands, .. } = &mut tree.nodes[id.0].kind {
@@ -131,7 +133,7 @@ impl<'a> Tree<'a> {
         tree
     }
 
-    /// The name of a type, if it has one.
+    /// Returns the name of a type, if it has one.
     pub fn type_name(&self, var: TypeVar) -> Option<&'a str> {
         let class = self.types.class(var);
         let mut names = self.type_names.iter();
@@ -140,7 +142,7 @@ impl<'a> Tree<'a> {
             .map(|(name, _)| *name)
     }
 
-    /// The type of this name.
+    /// Returns the type of this name.
     pub fn type_named(&self, name: &str) -> Option<TypeVar> {
         self.type_names
             .iter()
@@ -148,7 +150,7 @@ impl<'a> Tree<'a> {
             .map(|(_, var)| *var)
     }
 
-    /// The named types.
+    /// Returns the named types.
     pub fn named_types(&self) -> impl Iterator<Item = (&'a str, TypeVar)> {
         self.type_names.iter().copied()
     }
@@ -191,7 +193,7 @@ impl<'a> Tree<'a> {
 }
 
 impl Node<'_> {
-    /// The name of a leaf.
+    /// Returns the name of a leaf.
     pub fn name(&self) -> Option<&str> {
         match &self.kind {
             NodeKind::Register { name }
@@ -204,7 +206,7 @@ impl Node<'_> {
         }
     }
 
-    /// Whether it is a value whose type the rule has to look at.
+    /// Returns whether it is a value whose type the rule has to check.
     pub fn is_value(&self) -> bool {
         matches!(
             self.kind,
@@ -213,16 +215,16 @@ impl Node<'_> {
     }
 }
 
-/// Which alternative of each fragment is taken, in the order of reading.
+/// The chosen alternative of each fragment, in the order of reading.
 #[derive(Default)]
 struct Choices {
-    /// The choice and how many there are.
+    /// The choice and the number of alternatives.
     taken: Vec<(usize, usize)>,
     position: usize,
 }
 
 impl Choices {
-    /// The alternative to take of so many.
+    /// Returns which of `count` alternatives to take.
     fn take(&mut self, count: usize) -> usize {
         if self.position == self.taken.len() {
             self.taken.push((0, count));
@@ -232,7 +234,7 @@ impl Choices {
         choice
     }
 
-    /// Goes on to the next combination; false after the last one.
+    /// Advances to the next combination; returns false after the last one.
     fn next(&mut self) -> bool {
         self.position = 0;
         while let Some((choice, count)) = self.taken.pop() {
@@ -245,13 +247,13 @@ impl Choices {
     }
 }
 
-/// Whether an SDNode has a property.
+/// Returns whether an SDNode has a property.
 pub(super) fn has_property(node: Record<'_>, property: &str) -> Result<bool, Box<Diagnostic>> {
     let properties = node.list_of_defs("Properties").map_err(access)?;
     Ok(properties.iter().any(|p| p.name() == property))
 }
 
-/// Names become ISLE variables.
+/// Checks a name that becomes an ISLE variable.
 pub(super) fn check_identifier(name: &str, span: Span) -> Result<(), Box<Diagnostic>> {
     let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic());
     let reserved = matches!(name, "flags" | "p" | "offset" | "inst") || name.ends_with("_in");
@@ -264,7 +266,7 @@ pub(super) fn check_identifier(name: &str, span: Span) -> Result<(), Box<Diagnos
     }
 }
 
-/// Operands of the fragment being put in, by their names.
+/// The operands of the fragment that is being expanded, by their names.
 type Arguments<'a> = HashMap<&'a str, NodeId>;
 
 struct Reader<'a> {
@@ -333,7 +335,7 @@ impl<'a> Reader<'a> {
             ValueKind::Dag(dag) => self.dag(dag, span, arguments),
             ValueKind::Int(number) => self.add(NodeKind::Number(number), span),
             ValueKind::Def(record) => self.leaf(record, name, span, arguments),
-            _ => Err(fault(span, "this cannot stand in a pattern")),
+            _ => Err(fault(span, "this is not allowed in a pattern")),
         }
     }
 
@@ -397,7 +399,7 @@ impl<'a> Reader<'a> {
         Ok(id)
     }
 
-    /// `(i32 pattern)`.
+    /// Reads an annotated pattern: `(i32 pattern)`.
     fn annotated(
         &mut self,
         ty: Record<'a>,
@@ -481,7 +483,7 @@ impl<'a> Reader<'a> {
             },
             span,
         )?;
-        // What the constraints number: results, then operands.
+        // The types that constraints refer to by number: results, then operands.
         let mut numbered = Vec::new();
         for result in 0..profile.int("NumResults").map_err(access)? {
             let ty = if result == 0 {
@@ -535,7 +537,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The place of a value, or of what it is in.
+/// Returns the location of a value, or the location of its context.
 fn span_or(value: Value<'_>, outer: Span) -> Span {
     let span = value.span();
     if span.end > span.start { span } else { outer }

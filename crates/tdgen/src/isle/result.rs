@@ -1,7 +1,7 @@
-//! The right side of a rule: instructions, nested or in sequence, with operands by name.
+//! The right side of a rule: instructions, nested or in sequence, with named operands.
 //!
-//! What an operand becomes is evaluated once: an address, and any other operand that the result has several times, is
-//! bound before the instructions.
+//! An operand is evaluated once: addresses, and any other operand that the result uses several
+//! times, are bound before the instructions.
 
 use std::collections::HashMap;
 
@@ -13,10 +13,10 @@ use super::operand::OperandKind;
 use super::pattern::{Node, NodeKind, Tree, check_identifier};
 use super::types::TypeVar;
 
-/// Instructions nest this deep at most.
+/// The largest nesting depth of instructions.
 const MAX_DEPTH: usize = 32;
 
-/// What the result has to be.
+/// The required result.
 pub(super) enum Wanted<'a> {
     /// The results of the matched instruction, of these types.
     Results(Vec<TypeVar>),
@@ -31,11 +31,11 @@ struct Bound<'a> {
     variable: String,
 }
 
-/// Makes the ISLE expression of a result.
+/// Writes the ISLE expression of a result.
 pub(super) struct ResultWriter<'t, 'a> {
     records: &'a RecordKeeper,
     constructors: &'t Constructors<'a>,
-    /// What was matched; none for the body of a fragment.
+    /// The matched pattern; `None` for the body of a fragment.
     tree: Option<&'t Tree<'a>>,
     bound: HashMap<String, Bound<'a>>,
     /// Bindings of the `let` around the result.
@@ -44,7 +44,7 @@ pub(super) struct ResultWriter<'t, 'a> {
 }
 
 impl<'t, 'a> ResultWriter<'t, 'a> {
-    /// For the result of a pattern.
+    /// Creates a writer for the result of a pattern.
     pub fn new(records: &'a RecordKeeper, tree: &'t Tree<'a>, constructors: &'t Constructors<'a>) -> Self {
         ResultWriter {
             records,
@@ -56,7 +56,8 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
         }
     }
 
-    /// For the body of a fragment, whose operands are the variables of these names.
+    /// Creates a writer for the body of a fragment, whose operands are the variables of these
+    /// names.
     pub fn fragment(
         records: &'a RecordKeeper,
         fragment: &'t Constructor<'a>,
@@ -79,7 +80,7 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
         })
     }
 
-    /// The whole result.
+    /// Writes the whole result.
     pub fn whole(&mut self, dag: Dag<'a>, wanted: &Wanted<'a>, span: Span) -> Result<String, Box<Diagnostic>> {
         self.bind_leaves(dag, span)?;
         let mut last = dag;
@@ -100,7 +101,8 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
         Ok(self.with_bindings(text))
     }
 
-    /// The result of a pattern in an instruction's own record: the instruction on its operands.
+    /// Writes the result of a pattern in an instruction's own record: the instruction on its
+    /// operands.
     pub fn own(
         &mut self,
         constructor: &Constructor<'a>,
@@ -124,7 +126,8 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
         Ok(self.with_bindings(text))
     }
 
-    /// For the result of a node's pattern, whose operands are the variables of these names.
+    /// Creates a writer for the result of a node's pattern, whose operands are the variables of
+    /// these names.
     pub fn of_node(
         records: &'a RecordKeeper,
         operands: &[(String, OperandKind<'a>)],
@@ -152,7 +155,7 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
         format!("(let ({})\n        {result})", self.bindings.join("\n            "))
     }
 
-    /// Binds addresses, and what the result has several times.
+    /// Binds addresses, and operands that the result uses several times.
     fn bind_leaves(&mut self, dag: Dag<'a>, span: Span) -> Result<(), Box<Diagnostic>> {
         let Some(tree) = self.tree else { return Ok(()) };
         let mut uses = HashMap::new();
@@ -162,7 +165,8 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
             let used = uses.get(name).copied().unwrap_or_default();
             let bind = match &node.kind {
                 NodeKind::Address { .. } => used.any > 0,
-                // What is not a register, an address or a condition, stands before the instructions.
+                // Operands other than registers (an address, a condition) are always bound before
+                // the instructions.
                 NodeKind::Selected { pattern, .. } => used.operand > usize::from(encoded(*pattern, span)?.is_register),
                 NodeKind::Register { .. } | NodeKind::Known { .. } => used.operand > 1,
                 _ => false,
@@ -198,7 +202,7 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
         self.bound.insert(name.to_owned(), Bound { kind, variable });
     }
 
-    /// One element of `seq`.
+    /// Writes one element of `seq`.
     fn step(&mut self, value: Value<'a>, name: Option<&str>, span: Span) -> Result<(), Box<Diagnostic>> {
         let ValueKind::Dag(dag) = value.kind() else {
             return Err(fault(span, "an element of `seq` must be a dag"));
@@ -243,7 +247,7 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
                     texts.push(self.argument(value, name, &kind, span)?);
                 }
                 if texts.len() != 2 {
-                    return Err(fault(span, "`results` is for two of them"));
+                    return Err(fault(span, "`results` needs two or more results"));
                 }
                 Ok(term("output_pair", &texts))
             }
@@ -274,12 +278,13 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
         }
     }
 
-    /// An instruction on its operands, or a transformation of operands, and what kind of operand it gives.
+    /// Writes an instruction on its operands, or a transformation of operands. Returns its text and
+    /// the kind of its result.
     fn call(&mut self, dag: Dag<'a>, span: Span) -> Result<(String, Option<OperandKind<'a>>), Box<Diagnostic>> {
         self.call_for(dag, None, span)
     }
 
-    /// The same where it is known which kind is wanted, which a copy needs.
+    /// Like `call`, with the required kind, which `COPY` needs.
     fn call_for(
         &mut self,
         dag: Dag<'a>,
@@ -352,7 +357,7 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
         Ok((term(name, &arguments), Some(encoded(form, span)?)))
     }
 
-    /// A `ComplexPattern` on a value.
+    /// Writes a `ComplexPattern` on a value.
     fn select(
         &self,
         pattern: Record<'a>,
@@ -377,7 +382,7 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
         Ok((format!("({select} {name})"), Some(encoded(pattern, span)?)))
     }
 
-    /// An operand of a transformation: a type, or what a leaf matched.
+    /// Writes an operand of a transformation: a type, or the match of a leaf.
     fn transformed(&self, name: &str, span: Span) -> Result<String, Box<Diagnostic>> {
         let Some(tree) = self.tree else {
             return match self.bound.get(name) {
@@ -453,7 +458,7 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
 
     fn named(&self, name: &str, kind: &OperandKind<'a>, span: Span) -> Result<String, Box<Diagnostic>> {
         let node = self.tree.and_then(|tree| tree.named(name));
-        // What takes a value as it is wants what was matched, not the register.
+        // An operand of kind value gets the matched value, not the register.
         if let Some(node) = node
             && node.is_value()
             && kind.isle_type == "Value"
@@ -509,7 +514,7 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
         }
     }
 
-    /// The register class for values of this type.
+    /// Returns the register class for values of this type.
     fn register_kind(&self, ty: TypeVar, span: Span) -> Result<OperandKind<'a>, Box<Diagnostic>> {
         let Some(tree) = self.tree else {
             return Err(fault(span, "a fragment has no types"));
@@ -531,7 +536,8 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
         ))
     }
 
-    /// The kind of operand that a value of this type is before an instruction wants it in a register.
+    /// Returns the kind of operand of a value of this type before an instruction needs it in a
+    /// register.
     fn value_kind(&self, ty: TypeVar, span: Span) -> Result<OperandKind<'a>, Box<Diagnostic>> {
         let class = self.register_kind(ty, span)?;
         for operand in self.records.defs_derived_from("RegOperand") {
@@ -567,11 +573,11 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
     }
 }
 
-/// How often a result has an operand.
+/// The number of uses of an operand in a result.
 #[derive(Clone, Copy, Default)]
 struct Uses {
     any: usize,
-    /// As an operand of an instruction.
+    /// Uses as an operand of an instruction.
     operand: usize,
 }
 
@@ -595,7 +601,7 @@ fn is_operator(dag: Dag<'_>, name: &str) -> bool {
     dag.operator_def().is_some_and(|operator| operator.name() == name)
 }
 
-/// The kind of operand that a leaf or transformation makes.
+/// Returns the kind of operand that a leaf or transformation produces.
 fn encoded<'a>(record: Record<'a>, span: Span) -> Result<OperandKind<'a>, Box<Diagnostic>> {
     let encodes = record.def_field("Encodes").map_err(access)?;
     OperandKind::of(encodes)?.ok_or_else(|| fault(span, format!("`{}` has no ISLE type", encodes.name())))
@@ -621,10 +627,10 @@ fn term(name: &str, arguments: &[String]) -> String {
     text
 }
 
-/// A number written in a result.
+/// Writes a number of a result.
 fn constant(number: i64, kind: &OperandKind<'_>, span: Span) -> Result<String, Box<Diagnostic>> {
     let operand: Record<'_> = kind.record;
-    // A number that a pseudo-instruction takes as it is.
+    // A pseudo-instruction takes the number unchanged.
     let range = match kind.isle_type {
         "u32" => Some((0, u32::MAX.into())),
         "i32" => Some((i32::MIN.into(), i32::MAX.into())),

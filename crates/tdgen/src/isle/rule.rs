@@ -1,4 +1,4 @@
-//! From a pattern to ISLE rules: commuted variants, priorities, text.
+//! Converts a pattern to ISLE rules: commuted variants, priorities, text.
 
 use tablegen::{Dag, Diagnostic, Record, RecordKeeper, Span, ValueKind};
 
@@ -10,12 +10,12 @@ use super::pattern::{Node, NodeId, NodeKind, Tree, has_property};
 use super::result::{ResultWriter, Wanted};
 use super::types::Check;
 
-/// Priorities of generated rules are below; hand-written rules may stand above.
+/// Generated rules have priorities below this; hand-written rules may have higher ones.
 pub(super) const PRIORITY_LIMIT: i64 = 100;
-/// One pattern has this many variants at most, so that they fit between two complexities.
+/// The largest number of variants of a pattern, so that they fit between two complexities.
 const MAX_VARIANTS: usize = 4;
 
-/// What replaces the matched instructions.
+/// The replacement of the matched instructions.
 #[derive(Clone, Copy)]
 enum Replacement<'a> {
     /// Instructions given in a `Pat`.
@@ -27,13 +27,13 @@ enum Replacement<'a> {
 /// The ISLE term that a rule belongs to.
 #[derive(Clone, Copy)]
 enum Root<'a> {
-    /// `lower`, of CLIF instructions.
+    /// The term `lower`, on CLIF instructions.
     Lower,
-    /// The constructor of a `ComplexPattern`, of values.
+    /// The constructor of a `ComplexPattern`, on values.
     Select(Record<'a>),
 }
 
-/// A pattern as it stands in td.
+/// A pattern as written in td.
 pub(super) struct Source<'a> {
     /// The `Pat`, or the instruction.
     pub record: Record<'a>,
@@ -43,11 +43,11 @@ pub(super) struct Source<'a> {
     span: Span,
     replacement: Replacement<'a>,
     added_complexity: i64,
-    /// All of them have to hold.
+    /// The conditions; all of them have to hold.
     predicates: Vec<Record<'a>>,
 }
 
-/// All patterns in order of definition: those of instructions first.
+/// Returns all patterns in order of definition: patterns of instructions first.
 pub(super) fn sources<'a>(
     records: &'a RecordKeeper,
     constructors: &Constructors<'a>,
@@ -88,7 +88,8 @@ fn pat<'a>(records: &'a RecordKeeper, record: Record<'a>) -> Result<Source<'a>, 
     })
 }
 
-/// The patterns in an instruction's own record: `(set GPR32:$dst, pattern)` or, without result, the pattern alone.
+/// Returns the patterns in an instruction's own record: `(set GPR32:$dst, pattern)` or, without a
+/// result, the pattern alone.
 fn instruction_patterns<'a>(
     records: &'a RecordKeeper,
     constructor: &Constructor<'a>,
@@ -137,14 +138,15 @@ pub(super) fn field_span(record: Record<'_>, field: &str) -> Span {
     record.field(field).map_or_else(|| record.span(), |f| f.span())
 }
 
-/// The CLIF instruction at the root of a rule of `lower`.
+/// Returns the CLIF instruction at the root of a rule of `lower`.
 pub(super) fn opcode(rule: &str) -> Option<&str> {
     let (_, root) = rule.split_once("(lower ")?;
     let root = root.strip_prefix("inst @ ").unwrap_or(root).strip_prefix('(')?;
     root.split([' ', ')']).next()
 }
 
-/// The ISLE rules of a pattern, one for every choice of alternatives and every commuted variant.
+/// Returns the ISLE rules of a pattern, one for every choice of alternatives and every commuted
+/// variant.
 pub(super) fn rules(source: &Source<'_>, constructors: &Constructors<'_>) -> Result<Vec<String>, Box<Diagnostic>> {
     let leaf_allowed = matches!(source.root, Root::Select(_));
     let mut rules = Vec::new();
@@ -228,7 +230,7 @@ fn rule(
     Ok(text)
 }
 
-/// The rule of a fragment of results.
+/// Returns the rule of a result fragment.
 pub(super) fn fragment_rule<'a>(
     records: &'a RecordKeeper,
     fragment: &Constructor<'a>,
@@ -277,7 +279,7 @@ fn replacement<'a>(
     }
 }
 
-/// The pattern, and the forms of it with the operands of commutative nodes exchanged that match something else.
+/// Returns the pattern and its commuted forms that match something else.
 fn variants<'a>(tree: Tree<'a>, span: Span) -> Result<Vec<Tree<'a>>, Box<Diagnostic>> {
     let mut swaps: Vec<NodeId> = Vec::new();
     for (id, node) in tree.nodes() {
@@ -303,7 +305,7 @@ fn variants<'a>(tree: Tree<'a>, span: Span) -> Result<Vec<Tree<'a>>, Box<Diagnos
     Ok(all)
 }
 
-/// Whether exchanging the two makes no difference to what is matched.
+/// Returns whether exchanging the two operands matches the same.
 fn alike(tree: &Tree<'_>, a: NodeId, b: NodeId) -> bool {
     match (&tree.node(a).kind, &tree.node(b).kind) {
         (NodeKind::Register { .. }, NodeKind::Register { .. }) => true,
@@ -315,8 +317,8 @@ fn alike(tree: &Tree<'_>, a: NodeId, b: NodeId) -> bool {
     }
 }
 
-/// How much a pattern matches, by LLVM's formula: 3 a node, 5 a number, 4 an immediate leaf (a node with a
-/// predicate), 3 for each operand of an address.
+/// Computes the complexity of a pattern by LLVM's formula: 3 per node, 5 per number, 4 per
+/// immediate leaf (a node with a predicate), 3 per operand of an address.
 fn complexity(tree: &Tree<'_>, id: NodeId) -> Result<i64, Box<Diagnostic>> {
     Ok(match &tree.node(id).kind {
         NodeKind::Operation { operands, .. } => {
@@ -336,7 +338,7 @@ fn complexity(tree: &Tree<'_>, id: NodeId) -> Result<i64, Box<Diagnostic>> {
 /// Writes the left side of a rule.
 struct Matcher<'t, 'a> {
     tree: &'t Tree<'a>,
-    /// Type classes the text so far makes sure of.
+    /// The type classes that the text so far checks.
     checked: Vec<usize>,
     /// `if-let` clauses.
     conditions: Vec<String>,
@@ -373,7 +375,7 @@ impl Matcher<'_, '_> {
         }
     }
 
-    /// The check of a node's type, unless it is made already or not needed.
+    /// Returns the check of a node's type, unless it is already made or not needed.
     fn check_once(&mut self, id: NodeId) -> Result<Option<String>, Box<Diagnostic>> {
         let node = self.tree.node(id);
         let class = self.tree.types.class(node.ty);
@@ -385,7 +387,7 @@ impl Matcher<'_, '_> {
         Ok(check.pattern(self.tree.type_name(node.ty)))
     }
 
-    /// The node's form with its type and operands put in.
+    /// Returns the node's form with its type and operands substituted.
     fn operation(&mut self, id: NodeId, node: Record<'_>, operands: &[NodeId]) -> Result<String, Box<Diagnostic>> {
         let form = node.string("IsleForm").map_err(access)?;
         let memory = has_property(node, "SDNPMemOperand")?;
@@ -413,7 +415,7 @@ impl Matcher<'_, '_> {
                 return Err(bad_form(node, format!("`${name}` is not an operand")));
             };
             if std::mem::replace(&mut used[index], true) {
-                return Err(bad_form(node, format!("`${name}` stands twice")));
+                return Err(bad_form(node, format!("`${name}` occurs twice")));
             }
             text.push_str(&self.node(operand)?);
         }
@@ -424,7 +426,7 @@ impl Matcher<'_, '_> {
         Ok(text)
     }
 
-    /// Types that the node always has need no check.
+    /// Marks types that the node always has: they need no check.
     fn fixed_types(&mut self, id: NodeId, node: Record<'_>, operands: &[NodeId]) -> Result<(), Box<Diagnostic>> {
         let profile = node.def_field("TypeProfile").map_err(access)?;
         let results = profile.int("NumResults").map_err(access)?;
@@ -454,7 +456,7 @@ impl Matcher<'_, '_> {
         Ok(self.check_once(id)?.unwrap_or_else(|| "_".to_owned()))
     }
 
-    /// The condition on a memory node's address.
+    /// Adds the condition on the address of a memory node.
     fn address(&mut self, id: NodeId, node: Record<'_>, operands: &[NodeId]) -> Result<(), Box<Diagnostic>> {
         let last = operands.last().map(|last| &self.tree.node(*last).kind);
         let Some(NodeKind::Address { pattern, .. }) = last else {
@@ -472,19 +474,20 @@ impl Matcher<'_, '_> {
         Ok(())
     }
 
-    /// A type that the pattern states must be looked at by the rule, and one that it names must be bound.
+    /// Checks that the rule tests every type that the pattern states and binds every type that it
+    /// names.
     fn everything_checked(&self, span: Span) -> Result<(), Box<Diagnostic>> {
         for (_, node) in self.tree.nodes() {
             let class = self.tree.types.class(node.ty);
-            // Constants of any type match; their extractors look at the type themselves.
+            // Constants of any type match; their extractors test the type themselves.
             let matters = node.is_value();
             if matters && !self.checked.contains(&class) && self.tree.types.check(node.ty, node.span)? != Check::None {
-                return Err(fault(node.span, "nothing in the rule checks the type of this"));
+                return Err(fault(node.span, "the rule does not check the type of this"));
             }
         }
         for (name, ty) in self.tree.named_types() {
             if !self.checked.contains(&self.tree.types.class(ty)) {
-                return Err(fault(span, format!("nothing in the rule binds the type `${name}`")));
+                return Err(fault(span, format!("the rule does not bind the type `${name}`")));
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Types of pattern nodes: classes of nodes that have the same type, and what is known of each.
+//! Types of pattern nodes: classes of nodes with the same type, and the known facts of each class.
 
 use std::collections::BTreeSet;
 
@@ -11,21 +11,23 @@ use super::fault;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct TypeVar(usize);
 
-/// How a rule makes sure of a type.
+/// How a rule checks a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Check {
-    /// Nothing to do: every type that can come is good.
+    /// No check: every possible type is valid.
     None,
     /// This type, an ISLE constant.
     Constant(String),
-    /// A type that is held like this one: an ISLE extractor that yields it, and its constant.
+    /// Any type with the same register representation: an ISLE extractor that yields this type, and
+    /// its constant.
     Held(String, String),
     /// An ISLE extractor that yields the type.
     Extractor(String),
 }
 
 impl Check {
-    /// The ISLE pattern on the type, which binds it to the name; `None` if there is nothing to do.
+    /// Returns the ISLE pattern on the type, which binds it to the name; `None` if no check is
+    /// needed.
     pub fn pattern(&self, name: Option<&str>) -> Option<String> {
         match (self, name) {
             (Self::None, name) => name.map(str::to_owned),
@@ -38,12 +40,12 @@ impl Check {
     }
 }
 
-/// What is known of a class of nodes.
+/// The known facts of a class of nodes.
 #[derive(Clone)]
 struct Known<'a> {
-    /// Records of the types it may have; `None`: any.
+    /// The possible types; `None` for any type.
     types: Option<Vec<Record<'a>>>,
-    /// Type sets that were asked for.
+    /// The type sets that annotations name.
     sets: Vec<Record<'a>>,
 }
 
@@ -55,7 +57,7 @@ pub(super) struct Types<'a> {
 }
 
 impl<'a> Types<'a> {
-    /// A type nothing is known of.
+    /// Creates an unconstrained type.
     pub fn fresh(&mut self) -> TypeVar {
         self.parents.push(self.parents.len());
         self.known.push(Known {
@@ -65,7 +67,7 @@ impl<'a> Types<'a> {
         TypeVar(self.parents.len() - 1)
     }
 
-    /// The number that all nodes of the same type share.
+    /// Returns the number that all nodes of the same type share.
     pub fn class(&self, var: TypeVar) -> usize {
         let mut index = var.0;
         while let Some(parent) = self.parents.get(index)
@@ -76,7 +78,7 @@ impl<'a> Types<'a> {
         index
     }
 
-    /// Both are the same type.
+    /// Makes both types the same.
     pub fn unify(&mut self, a: TypeVar, b: TypeVar, span: Span) -> Result<(), Box<Diagnostic>> {
         let (a, b) = (self.class(a), self.class(b));
         if a == b {
@@ -91,7 +93,7 @@ impl<'a> Types<'a> {
         Ok(())
     }
 
-    /// The type is one of these.
+    /// Restricts the type to a list.
     pub fn restrict(&mut self, var: TypeVar, allowed: &[Record<'a>], span: Span) -> Result<(), Box<Diagnostic>> {
         let class = self.class(var);
         let before = self.known[class].types.take();
@@ -115,7 +117,7 @@ impl<'a> Types<'a> {
         Ok(())
     }
 
-    /// An explicit type: a `ValueType` or a `TypeSet`.
+    /// Applies an explicit type: a `ValueType` or a `TypeSet`.
     pub fn annotate(&mut self, var: TypeVar, annotation: Record<'a>, span: Span) -> Result<(), Box<Diagnostic>> {
         if annotation.is_a("TypeSet") {
             let types = annotation.list_of_defs("Types").map_err(access)?;
@@ -128,7 +130,7 @@ impl<'a> Types<'a> {
         }
     }
 
-    /// The type is an integer (or a vector of integers).
+    /// Restricts the type to integers and vectors of integers.
     pub fn restrict_to_integers(
         &mut self,
         var: TypeVar,
@@ -144,15 +146,15 @@ impl<'a> Types<'a> {
         self.restrict(var, &integers, span)
     }
 
-    /// How to check the type; an error if td does not say which type it is.
+    /// Returns how to check the type; fails if td does not determine the type.
     pub fn check(&self, var: TypeVar, span: Span) -> Result<Check, Box<Diagnostic>> {
         let known = &self.known[self.class(var)];
         let Some(types) = &known.types else {
-            return Err(fault(span, "nothing says what type this has")
+            return Err(fault(span, "the type of this is not determined")
                 .note("write the type as an operator: `(i32 ...)`")
                 .into());
         };
-        // One type is itself the check, whatever sets it was one of.
+        // A single type is itself the check; type sets do not matter then.
         let sets = if types.len() == 1 { &[][..] } else { &known.sets };
         for set in sets {
             let wanted = set.list_of_defs("Types").map_err(access)?;
@@ -184,7 +186,7 @@ impl<'a> Types<'a> {
         }
     }
 
-    /// Whether a value of this type can be in a register of a class with these types.
+    /// Returns whether a value of this type can be in a register of a class with these types.
     pub fn fits(&self, var: TypeVar, class_types: &[Record<'a>]) -> Result<bool, Box<Diagnostic>> {
         let known = &self.known[self.class(var)];
         for set in &known.sets {
@@ -198,7 +200,7 @@ impl<'a> Types<'a> {
             .is_some_and(|types| types.iter().all(|ty| class_types.iter().any(|c| c.name() == ty.name()))))
     }
 
-    /// The possible types as text.
+    /// Returns the possible types as text.
     pub fn describe(&self, var: TypeVar) -> String {
         match &self.known[self.class(var)].types {
             Some(types) => names(types),

@@ -1,17 +1,17 @@
-//! `AsmString`: the text of an instruction with `$name` where an operand stands.
+//! Reads `AsmString`: the assembly text of an instruction, with `$name` for an operand.
 
 use super::operands::{Compound, Part};
 use super::{fault, field_span};
 use crate::model::AsmPiece;
 use tablegen::{Diagnostic, Record, Span};
 
-/// Text and operand names in order.
+/// A piece of text or an operand name.
 enum Token {
     Text(String),
     Name(String),
 }
 
-/// The pieces of an instruction's text over its parts.
+/// Splits the assembly text of an instruction into pieces that refer to its parts.
 pub(super) fn pieces(
     record: Record<'_>,
     asm: &str,
@@ -60,7 +60,8 @@ fn part_named(record: Record<'_>, name: &str, parts: &[Part], span: Span) -> Res
     })
 }
 
-/// Adds the text of a compound operand. An immediate before a parenthesis is not printed if it is zero.
+/// Adds the text of a compound operand. An immediate before a parenthesis is not printed if it is
+/// zero.
 fn expand(compound: &Compound, parts: &[Part], pieces: &mut Vec<AsmPiece>) -> Result<(), Diagnostic> {
     let tokens = tokens(&compound.format, compound.span)?;
     for (i, token) in tokens.iter().enumerate() {
@@ -99,7 +100,7 @@ fn push_text(pieces: &mut Vec<AsmPiece>, text: &str) {
     }
 }
 
-/// Splits at `$name` and `${name}`; `$$` is a dollar sign, a tab a blank.
+/// Splits text at `$name` and `${name}`. `$$` is a dollar sign; a tab becomes a blank.
 fn tokens(text: &str, span: Span) -> Result<Vec<Token>, Diagnostic> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut out = Vec::new();

@@ -1,17 +1,17 @@
-//! Value types, calling conventions and callee-saved lists.
+//! Loads value types, calling conventions and callee-saved lists.
 
 use super::{Loader, fault, field_span, identifier, int_in, pascal};
 use crate::model::{Action, CalleeSaved, Convention, ValueType};
 use std::collections::HashMap;
 use tablegen::{Diagnostic, Record, Span, ValueKind};
 
-/// What the actions of a convention refer to.
+/// The records that the actions of a convention refer to.
 struct Names {
     types: HashMap<String, usize>,
     conventions: HashMap<String, usize>,
 }
 
-/// How deep actions may nest.
+/// The largest nesting depth of actions.
 const MAX_DEPTH: u32 = 16;
 
 impl<'a> Loader<'a> {
@@ -112,7 +112,7 @@ impl<'a> Loader<'a> {
         })
     }
 
-    /// A convention that comes back to itself, by delegation or by promotion, would never end.
+    /// Refuses a convention that reaches itself by delegation or promotion: it would not terminate.
     fn check_delegation(&mut self) {
         let conventions = &self.target.conventions;
         let mut faults = Vec::new();
@@ -151,7 +151,7 @@ fn delegates(actions: &[Action]) -> Vec<usize> {
         .collect()
 }
 
-/// The name in Rust of a value type.
+/// Returns the Rust name of a value type.
 pub(crate) fn value_variant(name: &str) -> String {
     pascal(&name.replace('i', "I").replace('f', "F"))
 }

@@ -1,7 +1,7 @@
-//! The `Inst` field of an instruction: constant bits, and where each operand's bits go.
+//! Reads the `Inst` field of an instruction: its constant bits, and the positions of operand bits.
 //!
-//! Every bit of the word is constant or comes from an operand, and every bit of every operand's field goes to
-//! exactly one place. Anything else is a fault.
+//! Every bit of the word is constant or an operand bit, and every bit of an operand's field has
+//! exactly one position in the word. Anything else is a fault.
 
 use super::operands::Part;
 use super::{constant_bits, fault, field_span};
@@ -9,15 +9,15 @@ use crate::model::{BitRun, OperandKind, OperandRange};
 use std::collections::BTreeMap;
 use tablegen::{BitValue, Diagnostic, Record};
 
-/// What `Inst` says.
+/// The contents of `Inst`.
 pub(super) struct Encoding {
     /// Constant bits.
     pub(super) base: u32,
     /// Constant bits that the decoder checks.
     pub(super) fixed: u32,
-    /// Bits that the decoder does not look at.
+    /// Bits that the decoder ignores.
     pub(super) ignored: u32,
-    /// For each part the places of its bits.
+    /// For each part, the positions of its bits.
     pub(super) runs: Vec<Vec<BitRun>>,
 }
 
@@ -47,12 +47,12 @@ pub(super) fn encoding(record: Record<'_>, parts: &[Part], kinds: &[OperandKind]
     let mut base = 0;
     let mut constant = 0;
     let mut uncovered = 0u32;
-    // Bits of `Inst` from a field that is not an operand, bits of operands that come a second time, and bits of
-    // operands beyond their field.
+    // Three kinds of faults: bits of `Inst` from a field that is not an operand, operand bits that
+    // are used twice, and operand bits beyond their field.
     let mut strays: BTreeMap<&str, u32> = BTreeMap::new();
     let mut twice: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
     let mut beyond: BTreeMap<&str, u32> = BTreeMap::new();
-    // For each part, where each bit of its value goes.
+    // For each part, the position of each bit of its value.
     let mut places: Vec<Vec<Option<u8>>> = Vec::new();
     for part in parts {
         let width = match record.field(&part.name) {
@@ -118,7 +118,7 @@ pub(super) fn encoding(record: Record<'_>, parts: &[Part], kinds: &[OperandKind]
             ),
         ));
     }
-    // A bit that is ignored needs no value.
+    // An ignored bit needs no value.
     let gaps = uncovered & !ignored;
     if gaps != 0 {
         faults.push(fault(
@@ -157,7 +157,7 @@ pub(super) fn encoding(record: Record<'_>, parts: &[Part], kinds: &[OperandKind]
     if !faults.is_empty() {
         return Err(faults);
     }
-    // The decoder takes the significant bits of an immediate; those above only repeat the sign.
+    // The decoder reads the significant bits of an immediate; the bits above them repeat the sign.
     for (part, places) in parts.iter().zip(&places) {
         if let OperandRange::Immediate { bits, .. } = kinds[part.kind].range {
             for place in places.iter().skip(bits as usize).flatten() {
@@ -173,7 +173,8 @@ pub(super) fn encoding(record: Record<'_>, parts: &[Part], kinds: &[OperandKind]
     })
 }
 
-/// Faults of one operand: its field is missing, has a width that does not fit, or is encoded in part only.
+/// Returns the fault of an operand: its field is missing, has the wrong width, or is encoded only
+/// in part.
 fn check_part(record: Record<'_>, part: &Part, places: &[Option<u8>], kind: &OperandKind) -> Option<Diagnostic> {
     let name = record.name();
     let operand = &part.name;
@@ -236,7 +237,7 @@ fn runs_of(places: &[Option<u8>]) -> Vec<BitRun> {
     runs
 }
 
-/// `bit 5` or `bits 7-5, 0`.
+/// Formats a mask as `bit 5` or `bits 7-5, 0`.
 pub(super) fn bit_list(mask: u32) -> String {
     let mut runs: Vec<(u32, u32)> = crate::tree::runs(mask).collect();
     runs.reverse();

@@ -1,4 +1,4 @@
-//! Instruction formats, execution units, and the hardware's own view of words and opcodes.
+//! Loads instruction formats, execution units, and the hardware's decoding of words and opcodes.
 
 use super::{Loader, constant_bits, fault, field_span, identifier, int_in, pascal, text_or_empty};
 use crate::model::{HwField, HwFieldKind, HwFormat, HwOp, HwOpTable, Named};
@@ -33,10 +33,10 @@ impl<'a> Loader<'a> {
         out
     }
 
-    /// Layouts, and the tables of their opcodes.
+    /// Loads the layouts and the tables of their opcodes.
     pub(super) fn hardware(&mut self) {
         let statuses = index(&self.target.statuses);
-        // The op table a format's opcodes go to, and the largest code.
+        // For each format its opcode table and its largest code.
         let mut table_of: HashMap<String, (usize, u8)> = HashMap::new();
         self.each("HwLayout", |loader, record| {
             let mut layout = layout(record)?;
@@ -136,7 +136,7 @@ fn hw_op(
     })
 }
 
-/// Reads the fields of a layout off its `Inst` bits.
+/// Reads the fields of a layout from its `Inst` bits.
 fn layout(record: Record<'_>) -> Result<HwFormat, Diagnostic> {
     let span = field_span(record, "Inst");
     let signed = record.list_of_strings("SignedFields")?;
@@ -198,7 +198,7 @@ fn layout(record: Record<'_>) -> Result<HwFormat, Diagnostic> {
     Ok(format)
 }
 
-/// Gives the fields that are registers their kind, and the bits for their files.
+/// Sets the kinds of register fields and of the bits that select their register files.
 fn registers(record: Record<'_>, format: &mut HwFormat) -> Result<(), Diagnostic> {
     for name in record.list_of_strings("RegisterFields")? {
         let mut kind = HwFieldKind::Scalar;

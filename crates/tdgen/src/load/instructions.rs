@@ -1,5 +1,5 @@
-//! `Instruction` records: operands, encoding, text, properties; then the check that no two of them are the same
-//! word to the decoder.
+//! Loads `Instruction` records: operands, encoding, text, properties. Then checks that the decoder
+//! can tell all instructions apart.
 
 use super::asm::pieces;
 use super::encoding::encoding;
@@ -13,7 +13,8 @@ use std::collections::HashSet;
 use tablegen::{Diagnostic, Record};
 
 impl<'a> Loader<'a> {
-    /// All records with an encoding. An `Instruction` without `Inst` is a pseudo that only the compiler knows.
+    /// Loads all records with an encoding. An `Instruction` without `Inst` is a pseudo-instruction
+    /// of the compiler.
     pub(super) fn instructions(&mut self) {
         for record in self.records.defs_derived_from("Instruction") {
             if record.field("Inst").is_none() {
@@ -131,7 +132,7 @@ impl<'a> Loader<'a> {
         })
     }
 
-    /// Two decodable instructions must differ in a bit that is constant in both.
+    /// Checks that any two decodable instructions differ in a bit that is constant in both.
     fn check_overlaps(&mut self) {
         let decodable: Vec<&Instruction> = self.target.instructions.iter().filter(|i| i.decodable).collect();
         let candidate = |i: &Instruction| Candidate {
@@ -167,7 +168,7 @@ impl<'a> Loader<'a> {
     }
 }
 
-/// The inputs that `Constraints` ties to an output; they have no field of their own.
+/// Returns the inputs that `Constraints` ties to an output; they have no separate field.
 fn tied_inputs(record: Record<'_>, listed: &[Listed<'_>]) -> Result<HashSet<String>, Diagnostic> {
     let text = record.string("Constraints")?;
     let span = field_span(record, "Constraints");

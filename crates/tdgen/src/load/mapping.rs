@@ -1,4 +1,5 @@
-//! `InstrMapping` records as relations between the instructions of the target. Records with the same `Relation` make one function.
+//! Loads `InstrMapping` records as relations between instructions of the target. Records with the
+//! same `Relation` define one function.
 
 use super::{Loader, also, fault, field_span, identifier};
 use crate::model::Mapping;
@@ -18,7 +19,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Joins the rows of records that make the same function.
+    /// Joins the rows of records that define the same function.
     fn add_mapping(&mut self, mapping: Mapping) {
         let mut same = self.target.mappings.iter_mut();
         let Some(known) = same.find(|m| m.function == mapping.function) else {
@@ -60,12 +61,12 @@ impl<'a> Loader<'a> {
         let mut rows = Vec::new();
         for (key, targets) in &relation.rows {
             let Some(&key_index) = self.instruction_index.get(key.name()) else {
-                // An instruction that could not be loaded has its own fault.
+                // An instruction that could not be loaded already has a fault.
                 if key.is_a("Instruction") && key.field("Inst").is_some() {
                     continue;
                 }
                 let message = format!(
-                    "`{}` is a key of the relation `{name}`, but no instruction with an encoding",
+                    "`{}` is a key of the relation `{name}`, but is not an instruction with an encoding",
                     key.name()
                 );
                 faults.push(also(fault(key.span(), message), map.span(), "the relation"));
@@ -95,7 +96,7 @@ impl<'a> Loader<'a> {
     }
 }
 
-/// A key or column value that no candidate has is a misspelling.
+/// Refuses a key or column value that no candidate has: it is a misspelling.
 fn unused(map: Record<'_>, relation: &Relation<'_>, faults: &mut Vec<Diagnostic>) {
     let shape = &relation.shape;
     let named = std::iter::once(("KeyCol", &shape.key)).chain(shape.values.iter().map(|v| ("ValueCols", v)));
@@ -104,7 +105,7 @@ fn unused(map: Record<'_>, relation: &Relation<'_>, faults: &mut Vec<Diagnostic>
             faults.push(fault(
                 field_span(map, field),
                 format!(
-                    "`{}`: no record of class `{}` has {:?} = {column:?}, which `{field}` asks for",
+                    "`{}`: no record of class `{}` has {:?} = {column:?}, which `{field}` names",
                     map.name(),
                     relation.filter,
                     shape.col_fields
@@ -114,7 +115,7 @@ fn unused(map: Record<'_>, relation: &Relation<'_>, faults: &mut Vec<Diagnostic>
     }
 }
 
-/// `getImmediateForm` to `immediate_form`.
+/// Converts `getImmediateForm` to `immediate_form`.
 fn snake(name: &str) -> String {
     let name = name.strip_prefix("get").unwrap_or(name);
     let mut out = String::new();

@@ -1,8 +1,8 @@
-//! Records to typed tables, with every fault of the description reported.
+//! Loads records into typed tables and reports every fault of the description.
 //!
-//! Loading goes on after a fault, so that one build shows all of them; a target is returned only if there was
-//! none. One file per topic: registers, operand classes, encodings, assembly text, instructions, relations,
-//! calling conventions, hardware opcodes, the rest.
+//! Loading continues after a fault, so one build shows all of them; a target is returned only if
+//! there was none. One file per topic: registers, operand classes, encodings, assembly text,
+//! instructions, relations, calling conventions, hardware opcodes, other tables.
 
 mod asm;
 mod calling;
@@ -26,7 +26,7 @@ use tablegen::{Diagnostic, Label, Parsed, Record, RecordKeeper, Severity, Span};
 ///
 /// # Errors
 ///
-/// All faults found, in the order of the topics. Errors of the parser are not repeated.
+/// Returns all faults, in the order of the topics. Errors of the parser are not repeated.
 pub fn load(parsed: &Parsed) -> Result<Target, Vec<Diagnostic>> {
     let mut loader = Loader {
         parsed,
@@ -49,7 +49,7 @@ pub fn load(parsed: &Parsed) -> Result<Target, Vec<Diagnostic>> {
     loader.plain();
     loader.settings();
     loader.semantics();
-    // What is wrong with a class shows in each of its uses.
+    // Each use of a faulty class repeats its fault.
     let mut seen = HashSet::new();
     loader
         .faults
@@ -61,7 +61,8 @@ pub fn load(parsed: &Parsed) -> Result<Target, Vec<Diagnostic>> {
     }
 }
 
-/// The state of loading: the tables so far, the faults so far, and record names to table indices.
+/// The state of loading: the tables and faults so far, and a map from record names to table
+/// indices.
 struct Loader<'a> {
     parsed: &'a Parsed,
     records: &'a RecordKeeper,
@@ -74,7 +75,7 @@ struct Loader<'a> {
     instruction_index: HashMap<String, usize>,
 }
 
-/// A fault with its place.
+/// Creates a fault with its location.
 pub(crate) fn fault(span: Span, message: impl Into<String>) -> Diagnostic {
     Diagnostic {
         severity: Severity::Error,
@@ -88,7 +89,7 @@ pub(crate) fn fault(span: Span, message: impl Into<String>) -> Diagnostic {
     }
 }
 
-/// Adds a second place to a fault.
+/// Adds a second location to a fault.
 pub(crate) fn also(mut diagnostic: Diagnostic, span: Span, message: impl Into<String>) -> Diagnostic {
     diagnostic.labels.push(Label {
         span,
@@ -98,7 +99,7 @@ pub(crate) fn also(mut diagnostic: Diagnostic, span: Span, message: impl Into<St
     diagnostic
 }
 
-/// Adds the record to a fault whose place is not in the record itself, but in a class or another file.
+/// Adds the record to a fault whose location is in a class or another file instead of the record.
 fn in_record(diagnostic: Diagnostic, record: Record<'_>) -> Diagnostic {
     let here = record.span();
     let elsewhere = |span: Span| span.file != here.file || span.start < here.start;
@@ -113,7 +114,7 @@ impl<'a> Loader<'a> {
         self.faults.push(fault(span, message));
     }
 
-    /// The value, or `None` with the error noted.
+    /// Returns the value, or records the error and returns `None`.
     fn note<T, E: Into<Diagnostic>>(&mut self, result: Result<T, E>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
@@ -124,7 +125,8 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Runs a loader over all records of a class; a record that cannot be read is skipped with its fault noted.
+    /// Runs a loader over all records of a class; a record that cannot be read is skipped and its
+    /// fault recorded.
     fn each(&mut self, class: &str, mut load: impl FnMut(&mut Self, Record<'a>) -> Result<(), Diagnostic>) {
         for record in self.records.defs_derived_from(class) {
             if let Err(diagnostic) = load(self, record) {
@@ -133,8 +135,8 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// The index of a record that an earlier topic has loaded. A record missing there has had its own fault, or
-    /// is of a kind that cannot stand here.
+    /// Returns the index of a record that an earlier topic loaded. A missing record already has a
+    /// fault, or is of a kind that is not allowed here.
     fn index(
         index: &HashMap<String, usize>,
         what: &str,
@@ -147,7 +149,7 @@ impl<'a> Loader<'a> {
             .ok_or_else(|| fault(used_at, format!("`{}` is not a usable {what}", record.name())))
     }
 
-    /// Register records as indices.
+    /// Converts register records to indices.
     fn register_list(&self, registers: &[Record<'_>], used_at: Span) -> Result<Vec<usize>, Diagnostic> {
         registers
             .iter()
@@ -156,12 +158,12 @@ impl<'a> Loader<'a> {
     }
 }
 
-/// The span of a field's value, or of the record if it has no such field.
+/// Returns the span of a field's value, or of the record if the field does not exist.
 pub(crate) fn field_span(record: Record<'_>, field: &str) -> Span {
     record.field(field).map_or_else(|| record.span(), |f| f.span())
 }
 
-/// An integer field that has to lie in a range.
+/// Reads an integer field, which must be in a range.
 fn int_in(record: Record<'_>, field: &str, range: std::ops::RangeInclusive<i64>) -> Result<i64, Diagnostic> {
     let value = record.int(field)?;
     if range.contains(&value) {
@@ -179,7 +181,7 @@ fn int_in(record: Record<'_>, field: &str, range: std::ops::RangeInclusive<i64>)
     }
 }
 
-/// A field of constant bits as a number.
+/// Reads a field of constant bits as a number.
 fn constant_bits(record: Record<'_>, field: &str) -> Result<u32, Diagnostic> {
     let mut value = 0;
     for (i, bit) in record.bits(field)?.iter().enumerate() {
@@ -197,7 +199,7 @@ fn constant_bits(record: Record<'_>, field: &str) -> Result<u32, Diagnostic> {
     Ok(value)
 }
 
-/// A string field that may be missing or unset, which is the empty text then.
+/// Reads a string field; the text is empty if the field is missing or unset.
 pub(crate) fn text_or_empty(record: Record<'_>, field: &str) -> Result<String, Diagnostic> {
     if record.field(field).is_none() {
         return Ok(String::new());
@@ -205,7 +207,7 @@ pub(crate) fn text_or_empty(record: Record<'_>, field: &str) -> Result<String, D
     Ok(record.opt_string(field)?.map(str::to_owned).unwrap_or_default())
 }
 
-/// A name that becomes an identifier of Rust.
+/// Checks a name that becomes a Rust identifier.
 pub(crate) fn identifier(name: &str, span: Span) -> Result<(), Diagnostic> {
     let mut chars = name.chars();
     let begins = chars.next().is_some_and(|c| c.is_ascii_alphabetic());
@@ -217,7 +219,7 @@ pub(crate) fn identifier(name: &str, span: Span) -> Result<(), Diagnostic> {
     }
 }
 
-/// Words that cannot be names.
+/// Rust keywords, which cannot be names.
 pub(crate) const KEYWORDS: &[&str] = &[
     "Self", "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn",
     "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro",
@@ -225,7 +227,7 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "trait", "true", "try", "type", "typeof", "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
 ];
 
-/// `load32_s8` and `load-word` to `Load32S8` and `LoadWord`.
+/// Converts `load32_s8` and `load-word` to `Load32S8` and `LoadWord`.
 pub(crate) fn pascal(name: &str) -> String {
     let mut out = String::new();
     for part in name.split(|c: char| !c.is_ascii_alphanumeric()) {

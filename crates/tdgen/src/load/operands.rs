@@ -1,34 +1,34 @@
-//! Operand classes, and an instruction's operands with compound ones taken apart.
+//! Loads operand classes and the operands of instructions; splits compound operands into parts.
 
 use super::registers::file_of;
 use super::{Loader, also, fault, field_span, identifier, int_in, pascal};
 use crate::model::{OperandKind, OperandRange};
 use tablegen::{Diagnostic, Record, Span, Value, ValueKind};
 
-/// An operand as it stands in `OutOperandList` or `InOperandList`.
+/// An operand as written in `OutOperandList` or `InOperandList`.
 pub(super) struct Listed<'a> {
     /// The name without `$`.
     pub(super) name: String,
     /// The class.
     pub(super) class: Record<'a>,
-    /// Names given to the sub-operands of a compound operand, if any are.
+    /// The names of the sub-operands of a compound operand, if there are any.
     pub(super) sub_names: Option<Vec<Option<String>>>,
-    /// It is in `OutOperandList`.
+    /// Whether it is in `OutOperandList`.
     pub(super) is_def: bool,
-    /// Where it stands.
+    /// Its location.
     pub(super) span: Span,
 }
 
 /// One encoded part: a simple operand, or a sub-operand of a compound one.
 #[derive(Debug)]
 pub(super) struct Part {
-    /// Name of its field.
+    /// The name of its field.
     pub(super) name: String,
     /// Index into `Target::operand_kinds`.
     pub(super) kind: usize,
-    /// It is written.
+    /// Whether it is written.
     pub(super) is_def: bool,
-    /// Where it stands.
+    /// Its location.
     pub(super) span: Span,
 }
 
@@ -36,18 +36,18 @@ pub(super) struct Part {
 pub(super) struct Compound {
     /// The name in the operand list.
     pub(super) name: String,
-    /// Sub-operand names of the class and of this instruction.
+    /// The sub-operand names of the class, each with the name in this instruction.
     pub(super) renamed: Vec<(String, String)>,
-    /// How it is written, in the class's names.
+    /// Its assembly text, with the names of the class.
     pub(super) format: String,
     /// The operand class.
     pub(super) class: String,
-    /// Where its text stands.
+    /// The location of its text.
     pub(super) span: Span,
 }
 
 impl<'a> Loader<'a> {
-    /// The operands of a `(outs ...)` or `(ins ...)` dag.
+    /// Returns the operands of an `(outs ...)` or `(ins ...)` dag.
     pub(super) fn listed(&self, record: Record<'a>, field: &str, is_def: bool) -> Result<Vec<Listed<'a>>, Diagnostic> {
         let dag = record.dag(field)?;
         let span = field_span(record, field);
@@ -92,7 +92,8 @@ impl<'a> Loader<'a> {
         Ok(operands)
     }
 
-    /// The encoded parts of an operand, and how it is written if it has several.
+    /// Returns the encoded parts of an operand, and the compound operand if there are several
+    /// parts.
     pub(super) fn parts(&mut self, operand: &Listed<'a>) -> Result<(Vec<Part>, Option<Compound>), Diagnostic> {
         let class = operand.class;
         if !class.is_a("Operand") {
@@ -132,7 +133,7 @@ impl<'a> Loader<'a> {
             let kind = self.operand_kind(sub, span)?;
             let own = given.get(i).cloned().flatten().unwrap_or_else(|| name.to_owned());
             renamed.push((name.to_owned(), own.clone()));
-            // The registers of an address are read, whichever list it stands in.
+            // The registers of an address are read, in outputs too.
             parts.push(Part {
                 name: own,
                 kind,
@@ -150,7 +151,7 @@ impl<'a> Loader<'a> {
         Ok((parts, Some(compound)))
     }
 
-    /// The kind of a register class or simple operand class, made at its first use.
+    /// Returns the kind of a register class or simple operand class; creates it at the first use.
     fn operand_kind(&mut self, class: Record<'a>, used_at: Span) -> Result<usize, Diagnostic> {
         if let Some(&index) = self.kind_index.get(class.name()) {
             return Ok(index);
@@ -173,7 +174,7 @@ impl<'a> Loader<'a> {
                 ),
             ));
         };
-        // Classes of one register file are one kind: the field is the same.
+        // All classes of a register file share one kind: the field is the same.
         let same = self.target.operand_kinds.iter().position(|k| k.name == name);
         if let Some(same) = same {
             if self.target.operand_kinds[same].range != range {

@@ -1,4 +1,4 @@
-//! Records that are rows of a table and little else: relocations, ELF and machine constants, errata.
+//! Loads records that are plain rows of tables: relocations, ELF and machine constants, errata.
 
 use super::{Loader, fault, field_span, identifier, int_in, pascal, text_or_empty};
 use crate::model::{Constant, Erratum, RelocFormula, Relocation, TextConstant};
@@ -66,7 +66,7 @@ impl<'a> Loader<'a> {
         self.check_names();
     }
 
-    /// Names that become variants or constants of one table have to differ.
+    /// Checks that names that become variants or constants of one table differ.
     fn check_names(&mut self) {
         let target = &self.target;
         let constants =
@@ -92,7 +92,8 @@ impl<'a> Loader<'a> {
         self.faults.extend(faults);
     }
 
-    /// Every number and text of the record, whatever its name, so that a new one needs no change here.
+    /// Loads every number and text of the record, regardless of its name, so that a new field needs
+    /// no change here.
     fn elf(&mut self, record: Record<'a>) {
         for field in record.fields() {
             let name = screaming(field.name());
@@ -114,7 +115,7 @@ impl<'a> Loader<'a> {
     }
 }
 
-/// A fault for each number that comes again.
+/// Returns a fault for each repeated number.
 fn twice(what: &str, numbers: impl Iterator<Item = (i64, Span)>) -> Vec<Diagnostic> {
     let mut seen = HashSet::new();
     numbers
@@ -210,7 +211,7 @@ fn erratum(record: Record<'_>) -> Result<Erratum, Diagnostic> {
     })
 }
 
-/// `TextAlign` to `TEXT_ALIGN`.
+/// Converts `TextAlign` to `TEXT_ALIGN`.
 fn screaming(name: &str) -> String {
     let mut out = String::new();
     for c in name.chars() {

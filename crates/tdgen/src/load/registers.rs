@@ -1,4 +1,4 @@
-//! Registers and register classes.
+//! Loads registers and register classes.
 
 use super::{Loader, constant_bits, fault, field_span, identifier, int_in};
 use crate::model::{RegFile, Register, RegisterClass};
@@ -6,7 +6,8 @@ use std::collections::{HashMap, HashSet};
 use tablegen::{Diagnostic, Record};
 
 impl<'a> Loader<'a> {
-    /// Registers are found through the classes' member lists, because the class says which file.
+    /// Loads registers through the member lists of register classes, because the class determines
+    /// the file.
     pub(super) fn registers(&mut self) {
         let mut dwarf_of: HashMap<u16, String> = HashMap::new();
         for class in self.records.defs_derived_from("RegisterClass") {
@@ -53,7 +54,8 @@ impl<'a> Loader<'a> {
         self.check_register_numbers();
     }
 
-    /// In each file the numbers have to be 0, 1, 2, ... because they index the tables, and names are unique.
+    /// Checks that the numbers in each file are 0, 1, 2, ..., because they index the tables, and
+    /// that names are unique.
     fn check_register_numbers(&mut self) {
         let mut faults = Vec::new();
         let mut names = HashSet::new();
@@ -141,7 +143,7 @@ fn register(record: Record<'_>, file: RegFile) -> Result<Register, Diagnostic> {
     })
 }
 
-/// The file of a register class, by the letter it has in instruction shapes.
+/// Returns the file of a register class, by its letter in instruction shapes.
 pub(crate) fn file_of(class: Record<'_>) -> Result<RegFile, Diagnostic> {
     match class.string("Shape")? {
         "s" => Ok(RegFile::Scalar),

@@ -1,4 +1,4 @@
-//! What each instruction does: its statements, with the values that its format gives them.
+//! Loads the semantics of each instruction: its statements, with the values that its format names.
 
 use super::{Loader, fault, field_span};
 use crate::model::Instruction;
@@ -6,7 +6,7 @@ use crate::semantics::{Context, Operations, Reader, Semantics, in_operation};
 use tablegen::{Diagnostic, Record};
 
 impl Loader<'_> {
-    /// Fills in the semantics of all instructions. They need the registers, errata and reasons of traps.
+    /// Loads the semantics of all instructions. Needs registers, errata and trap reasons.
     pub(super) fn semantics(&mut self) {
         let (operations, faults) = Operations::read(self.records);
         self.faults.extend(faults);
@@ -38,12 +38,12 @@ impl Loader<'_> {
         let access = |error: tablegen::AccessError| Box::new(Diagnostic::from(error));
         let operation = record.opt_def("Op").map_err(access)?;
         if record.value("Does").map_err(access)?.is_unset() {
-            let message = format!("`{}` does not say what it does: `Does` is unset", record.name());
+            let message = format!("`{}` has no semantics: `Does` is unset", record.name());
             return Err(Box::new(in_operation(fault(record.span(), message), operation)));
         }
         let does = record.list("Does").map_err(access)?;
         let at_63 = record.list("DoesAt63").map_err(access)?;
-        // A fault lies in the operation more often than in the instruction.
+        // More faults are in the operation than in the instruction.
         let span = match operation {
             Some(operation) if instruction.scratchpad => field_span(operation, "DoesInScratchpad"),
             Some(operation) => field_span(operation, "Does"),

@@ -1,4 +1,4 @@
-//! The settings of the compiler.
+//! Loads the settings of the compiler.
 
 use super::{Loader, fault, field_span, identifier, int_in, pascal};
 use crate::model::{Setting, SettingKind};
@@ -80,7 +80,7 @@ fn kind(record: Record<'_>) -> Result<SettingKind, Diagnostic> {
     }
 }
 
-/// A name that becomes a field and a variant.
+/// Reads a name that becomes a field and a variant.
 fn name(record: Record<'_>) -> Result<String, Diagnostic> {
     let name = record.string("Name")?;
     identifier(name, field_span(record, "Name"))?;

@@ -1,18 +1,18 @@
-//! The model: graphs of what instructions do, and the operations that td declares.
+//! The semantics of instructions as graphs, and the operations that td declares.
 
 use tablegen::Span;
 
 /// Index of a node in [`Semantics::nodes`].
 pub type NodeId = u16;
 
-/// What an instruction does.
+/// The semantics of an instruction.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Hash)]
 pub struct Semantics {
-    /// Nodes after the nodes that they name.
+    /// The nodes; each one is after its operands.
     pub nodes: Vec<Node>,
     /// The statements.
     pub does: Vec<Statement>,
-    /// The statements in place of these if the destination has number 63, where td says something about it.
+    /// The statements if the destination has number 63, if td has separate ones for it.
     pub at_63: Option<Vec<Statement>>,
 }
 
@@ -21,13 +21,14 @@ pub struct Semantics {
 pub struct Node {
     /// Its width in bits.
     pub width: u16,
-    /// It can be another value in each lane.
+    /// Whether the value can differ between lanes.
     pub per_lane: bool,
-    /// How it is made.
+    /// The operation that computes it.
     pub kind: NodeKind,
 }
 
-/// How a value is made. Operands, registers, errata and operations are indices into the tables of the target.
+/// The operation that computes a value. Operands, registers, errata and operations are indices into
+/// the tables of the target.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum NodeKind {
     /// A number.
@@ -38,7 +39,7 @@ pub enum NodeKind {
     Scalar(u8),
     /// The lane of the vector register with the number of an operand.
     Vector(u8),
-    /// An operand that is a number.
+    /// An immediate operand.
     Immediate(u8),
     /// The address of the instruction.
     Pc,
@@ -46,39 +47,39 @@ pub enum NodeKind {
     Lane(u8),
     /// The lane mask.
     Mask,
-    /// The bit of the lane mask of the lane.
+    /// The bit of the current lane in the lane mask.
     Enabled,
-    /// An operation of [`Operation`]s on one value.
+    /// An operation on one value, by its index in [`Operations::unary`].
     Unary(usize, NodeId),
-    /// One on two values.
+    /// An operation on two values, by its index in [`Operations::binary`].
     Binary(usize, NodeId, NodeId),
-    /// Condition, value if it is 1, value if it is 0.
+    /// The condition, the value if it is 1, the value if it is 0.
     Select(NodeId, NodeId, NodeId),
-    /// High bit, low bit, value.
+    /// The bits from the high bit (first) to the low bit (second) of a value.
     Extract(u16, u16, NodeId),
-    /// High part, low part.
+    /// The concatenation of a high part and a low part.
     Concat(NodeId, NodeId),
-    /// Zeros above.
+    /// Zero extension.
     ZeroExtend(NodeId),
-    /// Copies of the sign above.
+    /// Sign extension.
     SignExtend(NodeId),
     /// An operation of the float unit.
     Float(usize, Vec<NodeId>),
     /// Undefined bits.
     Undefined,
-    /// A value in the lane that another one numbers.
+    /// A value in the lane whose number is the second value.
     LaneOf(NodeId, NodeId),
     /// The values of all lanes.
     Lanes(NodeId),
-    /// Memory at an address, if a condition holds.
+    /// A load: the memory, the address, and the condition.
     Load(usize, NodeId, NodeId),
     /// A control register.
     ReadControl(NodeId),
-    /// With an erratum, without it.
+    /// An erratum, and the alternatives with and without it.
     Erratum(usize, NodeId, NodeId),
 }
 
-/// Where a result goes.
+/// The destination of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Output {
     /// The scalar register with this number.
@@ -92,9 +93,9 @@ pub enum Output {
 /// A statement.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Statement {
-    /// A result, and what the lane mask becomes if its register has the number of `rm`.
+    /// A result, and the new lane mask if its register has the number of `rm`.
     Set {
-        /// Where it goes.
+        /// The destination.
         output: Output,
         /// The result.
         value: NodeId,
@@ -107,47 +108,47 @@ pub enum Statement {
         space: usize,
         /// Bytes stored.
         bytes: u16,
-        /// Where.
+        /// The address.
         address: NodeId,
-        /// What.
+        /// The stored value.
         value: NodeId,
-        /// Whether.
+        /// The condition for the store.
         condition: NodeId,
     },
     /// Statements for each lane.
     EachLane(Vec<Statement>),
-    /// A trap (index of its reason), and what is done then.
+    /// A trap: the index of its reason, its condition, and the statements that it executes.
     TrapIf(usize, NodeId, Vec<Statement>),
-    /// The instruction never completes, and its result with it.
+    /// The instruction and its result never complete if the condition holds.
     NeverIf(NodeId, Option<Output>),
     /// A jump.
     Jump(NodeId),
-    /// Condition and target.
+    /// A branch: condition and target.
     Branch(NodeId, NodeId),
-    /// Number and participants.
+    /// A barrier: its number and the number of other participants.
     Barrier(NodeId, NodeId),
-    /// Number and value.
+    /// A write of a control register: number and value.
     WriteControl(NodeId, NodeId),
-    /// Address.
+    /// A write-back of the cache line of an address.
     Flush(NodeId),
-    /// Address.
+    /// A write-back and invalidation of the cache line of an address.
     Invalidate(NodeId),
-    /// With an erratum, without it.
+    /// An erratum, and the alternatives with and without it.
     Erratum(usize, Vec<Statement>, Vec<Statement>),
 }
 
-/// An operation on bit vectors or of the float unit, as td declares it.
+/// An operation on bit vectors or of the float unit, from td.
 #[derive(Debug, Clone)]
 pub struct Operation {
     /// Record name.
     pub record: String,
     /// Name of the Rust variant.
     pub variant: String,
-    /// How it looks in texts.
+    /// Its notation in texts.
     pub notation: String,
     /// One sentence.
     pub doc: String,
-    /// The result has one bit.
+    /// Whether the result has one bit.
     pub compare: bool,
     /// Number of operands.
     pub operands: usize,
@@ -155,15 +156,15 @@ pub struct Operation {
     pub span: Span,
 }
 
-/// The operations that are enums in Rust.
+/// The operations that become enums in Rust.
 #[derive(Debug, Default)]
 pub struct Operations {
-    /// On one value.
+    /// Operations on one value.
     pub unary: Vec<Operation>,
-    /// On two values.
+    /// Operations on two values.
     pub binary: Vec<Operation>,
-    /// Of the float unit.
+    /// Operations of the float unit.
     pub floats: Vec<Operation>,
-    /// Memories.
+    /// The memories.
     pub spaces: Vec<Operation>,
 }

@@ -1,6 +1,8 @@
-//! What instructions do, as typed graphs: the model, how it is read from td, as Rust tables and as text for people.
+//! The semantics of instructions as typed graphs: the model, reading from td, Rust tables, and
+//! text.
 //!
-//! `td/NaplesPUSemantics.td` declares the language; here is what its operations mean for widths and lanes.
+//! `td/NaplesPUSemantics.td` declares the language; this module defines widths and lanes of its
+//! operations.
 
 pub mod graph;
 mod names;

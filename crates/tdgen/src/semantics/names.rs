@@ -1,4 +1,4 @@
-//! The operations that td declares: those that become enums, and the memories.
+//! The operations that td declares: operations that become enums, and memories.
 
 use super::graph::{Operation, Operations};
 use crate::load::{fault, field_span, identifier, text_or_empty};
@@ -33,7 +33,7 @@ impl Operations {
         (operations, faults)
     }
 
-    /// The position of a record in a list.
+    /// Returns the position of a record in a list.
     pub(crate) fn find(list: &[Operation], record: Record<'_>) -> Option<usize> {
         list.iter().position(|one| one.record == record.name())
     }

@@ -1,4 +1,4 @@
-//! Values: from dags to nodes, with names, numbers of operands and widths checked.
+//! Reads values: converts dags to nodes; checks names, numbers of operands and widths.
 
 use super::graph::{Node, NodeId, NodeKind, Operations, Output, Statement};
 use crate::load::{also, fault};
@@ -6,29 +6,29 @@ use crate::model::{OperandRange, RegFile, Target};
 use std::collections::HashMap;
 use tablegen::{Dag, Diagnostic, Record, Span, Value, ValueKind};
 
-/// Bits of a register, and of a lane.
+/// The width of a register and of a lane, in bits.
 pub(super) const WORD: u16 = 32;
-/// The widest value: all lanes of a register.
+/// The largest width of a value, in bits: all lanes of a register.
 const WIDEST: u16 = 512;
 /// Lanes of a vector register.
 pub(super) const LANES: u16 = 16;
-/// Bounds that keep a description without sense from taking time or stack.
+/// Limits on time and stack for descriptions without sense.
 const DEPTH: u32 = 100;
 const NODES: usize = 4000;
 pub(super) const STATEMENTS: usize = 1000;
 
-/// What an instruction gives its semantics.
+/// The properties of an instruction that its semantics refer to.
 pub(crate) struct Context<'a, 't> {
     pub target: &'t Target,
     pub operations: &'t Operations,
-    /// Operands of the instruction: name and what it accepts.
+    /// The operands of the instruction.
     pub operands: &'t [crate::model::Operand],
     /// The values that the operation names.
     pub inputs: Option<Dag<'a>>,
     pub output: Option<Dag<'a>>,
-    /// The statements have a `do_set_of_lanes`.
+    /// Whether the statements have a `do_set_of_lanes`.
     pub of_lanes: bool,
-    /// Where faults are shown.
+    /// The location for faults.
     pub span: Span,
 }
 
@@ -37,14 +37,14 @@ pub(crate) type Fallible<T> = Result<T, Box<Diagnostic>>;
 /// An argument of a dag, with its name.
 pub(super) type Arg<'a> = (Value<'a>, Option<&'a str>);
 
-/// Makes nodes; each value once.
+/// Creates nodes; equal values share one node.
 pub(crate) struct Reader<'a, 't> {
     pub(super) context: Context<'a, 't>,
     pub(super) nodes: Vec<Node>,
     index: HashMap<Node, NodeId>,
     known: HashMap<(Value<'a>, Option<u16>), NodeId>,
     depth: u32,
-    /// Statements made so far.
+    /// The number of statements so far.
     pub(super) statements: usize,
 }
 
@@ -107,7 +107,7 @@ impl<'a, 't> Reader<'a, 't> {
         self.make(width, false, NodeKind::Constant(bits))
     }
 
-    /// Exactly `count` arguments.
+    /// Returns the arguments of a dag, which must be exactly `N`.
     pub(super) fn arguments<const N: usize>(&self, dag: Dag<'a>) -> Fallible<[Arg<'a>; N]> {
         let args = dag.args();
         let count = args.len();
@@ -117,7 +117,7 @@ impl<'a, 't> Reader<'a, 't> {
         }
     }
 
-    /// An argument that is a number of bits, bytes or the like.
+    /// Reads an argument that is a plain number, such as a number of bits or bytes.
     pub(super) fn number(&self, dag: Dag<'a>, arg: Arg<'a>, range: std::ops::RangeInclusive<i64>) -> Fallible<u16> {
         match arg.0.as_int() {
             Some(number) if range.contains(&number) => Ok(number as u16),
@@ -131,7 +131,7 @@ impl<'a, 't> Reader<'a, 't> {
         }
     }
 
-    /// A value of this width.
+    /// Reads a value, which must have this width.
     pub(super) fn value_of(&mut self, arg: Arg<'a>, width: u16) -> Fallible<NodeId> {
         let id = self.value(arg, Some(width))?;
         match self.width(id) {
@@ -140,7 +140,7 @@ impl<'a, 't> Reader<'a, 't> {
         }
     }
 
-    /// A value. A number takes the width asked for.
+    /// Reads a value. A number gets the requested width.
     pub(super) fn value(&mut self, arg: Arg<'a>, width: Option<u16>) -> Fallible<NodeId> {
         let (value, name) = arg;
         if let Some(dag) = value.as_dag() {
@@ -167,7 +167,7 @@ impl<'a, 't> Reader<'a, 't> {
         }
     }
 
-    /// A value that `Inputs` names.
+    /// Reads a value by its name in `Inputs`.
     fn input(&mut self, name: &str, width: Option<u16>) -> Fallible<NodeId> {
         let args = self.context.inputs.map(|dag| dag.args()).unwrap_or_default();
         match args.iter().find(|(_, known)| *known == Some(name)) {
@@ -221,12 +221,12 @@ impl<'a, 't> Reader<'a, 't> {
         self.special(operator, dag, width)
     }
 
-    /// Whether one of the values can be another in each lane.
+    /// Returns whether one of the values can differ between lanes.
     fn any(&self, ids: &[NodeId]) -> bool {
         ids.iter().any(|id| self.node(*id).per_lane)
     }
 
-    /// Two values of one width; a number takes that of the other.
+    /// Reads two values of the same width; a number gets the width of the other value.
     fn pair(&mut self, dag: Dag<'a>, a: Arg<'a>, b: Arg<'a>, width: Option<u16>) -> Fallible<(NodeId, NodeId)> {
         let number = |arg: Arg<'a>| matches!(arg.0.kind(), ValueKind::Int(_));
         let (a_id, b_id) = if number(a) && !number(b) {
@@ -301,7 +301,7 @@ impl<'a, 't> Reader<'a, 't> {
         let low = self.number(dag, low, 0..=i64::from(WIDEST) - 1)?;
         if high < low || high >= bits {
             return self.wrong(format!(
-                "`{text}` has {bits} bits, of which {high} to {low} are no part"
+                "`{text}` has {bits} bits; bits {high} to {low} are out of range"
             ));
         }
         if high - low + 1 == bits {
@@ -320,11 +320,11 @@ impl<'a, 't> Reader<'a, 't> {
         match width {
             width if width == bits => Ok(value),
             width if width < bits => self.make(bits, per_lane, kind(value)),
-            _ => self.wrong(format!("`{text}` has {width} bits, which are not extended to {bits}")),
+            _ => self.wrong(format!("`{text}` has {width} bits and cannot be extended to {bits}")),
         }
     }
 
-    /// What reads the state of the thread.
+    /// Reads an operation on the state of the thread.
     fn state(&mut self, operator: Record<'a>, dag: Dag<'a>, width: Option<u16>) -> Fallible<NodeId> {
         match operator.name() {
             "bv_reg" => {
@@ -376,7 +376,8 @@ impl<'a, 't> Reader<'a, 't> {
                 let [value, index] = self.arguments(dag)?;
                 let value = self.value(value, width)?;
                 let index = self.value_of(index, LANES.trailing_zeros() as u16)?;
-                // The lane of the value is the one that the index numbers.
+                // The index selects the lane, so only the index makes the result differ between
+                // lanes.
                 let per_lane = self.node(index).per_lane;
                 self.make(self.width(value), per_lane, NodeKind::LaneOf(value, index))
             }
@@ -408,7 +409,7 @@ impl<'a, 't> Reader<'a, 't> {
         }
     }
 
-    /// A condition that may be left out, which is 1 then.
+    /// Reads an optional condition; 1 if it is left out.
     pub(super) fn condition(&mut self, arg: Option<&Arg<'a>>) -> Fallible<NodeId> {
         match arg {
             Some(arg) => self.value_of(*arg, 1),
@@ -436,7 +437,7 @@ impl<'a, 't> Reader<'a, 't> {
         }
     }
 
-    /// The number of the scalar register that is the only argument.
+    /// Returns the number of the scalar register that is the only argument.
     fn register(&self, dag: Dag<'a>) -> Fallible<u8> {
         let [register] = self.arguments(dag)?;
         let found = register.0.as_def().and_then(|record| {
@@ -451,7 +452,7 @@ impl<'a, 't> Reader<'a, 't> {
         }
     }
 
-    /// Index and kind of the operand that an argument names.
+    /// Returns the index and kind of the operand that an argument names.
     fn operand(&self, arg: Arg<'a>) -> Fallible<(u8, &'t OperandRange)> {
         let operands = self.context.operands;
         let found = arg
@@ -466,7 +467,7 @@ impl<'a, 't> Reader<'a, 't> {
         }
     }
 
-    /// The register of the result.
+    /// Returns the register of the result.
     pub(super) fn output(&self) -> Fallible<Output> {
         let Some(dag) = self.context.output else {
             return self.wrong("there is a result, but `Output` is unset");
@@ -488,13 +489,13 @@ impl<'a, 't> Reader<'a, 't> {
         }
     }
 
-    /// The low half of a value, which a write to `rm` makes the lane mask.
+    /// Returns the low half of a value: a write to `rm` makes it the lane mask.
     pub(super) fn low_half(&mut self, id: NodeId) -> Fallible<NodeId> {
         let per_lane = self.node(id).per_lane;
         self.make(LANES, per_lane, NodeKind::Extract(LANES - 1, 0, id))
     }
 
-    /// The whole of an instruction.
+    /// Returns the semantics of the instruction.
     pub(crate) fn finish(self, does: Vec<Statement>, at_63: Option<Vec<Statement>>) -> super::Semantics {
         super::Semantics {
             nodes: self.nodes,
@@ -504,7 +505,7 @@ impl<'a, 't> Reader<'a, 't> {
     }
 }
 
-/// The operator of a dag as text.
+/// Returns the operator of a dag as text.
 pub(super) fn operator_name(dag: Dag<'_>) -> String {
     match dag.operator_def() {
         Some(record) => record.name().to_owned(),
@@ -512,7 +513,8 @@ pub(super) fn operator_name(dag: Dag<'_>) -> String {
     }
 }
 
-/// An argument as text, with the parts of its parts left out: a value can have more parts than fit anywhere.
+/// Returns an argument as text. Nested operands are left out, since a value can be arbitrarily
+/// large.
 pub(super) fn arg_text(arg: Arg<'_>) -> String {
     brief(arg, 2)
 }

@@ -1,11 +1,11 @@
-//! Statements: from dags to what an instruction does.
+//! Reads statements: converts dags to the statements of an instruction.
 
 use super::graph::{Output, Statement};
 use super::read::{Fallible, LANES, Reader, STATEMENTS, WORD, arg_text, operator_name};
 use tablegen::{Dag, Value};
 
 impl<'a> Reader<'a, '_> {
-    /// The statements of a list.
+    /// Reads the statements of a list.
     pub(crate) fn statements(&mut self, list: &[Value<'a>]) -> Fallible<Vec<Statement>> {
         let mut out = Vec::new();
         for value in list {
@@ -22,7 +22,7 @@ impl<'a> Reader<'a, '_> {
         Ok(out)
     }
 
-    /// Appends a statement. `lane`: it is inside of `do_each_lane`.
+    /// Reads a statement and appends it. `lane`: the statement is inside `do_each_lane`.
     fn statement(&mut self, value: Value<'a>, lane: bool, out: &mut Vec<Statement>) -> Fallible<()> {
         let Some(dag) = value.as_dag() else {
             return self.wrong(format!("`{}` is not a statement", arg_text((value, None))));
@@ -46,7 +46,7 @@ impl<'a> Reader<'a, '_> {
                 None => return Ok(()),
             },
             "do_store" => self.store(dag)?,
-            "do_each_lane" if lane => return self.wrong("`do_each_lane` inside of `do_each_lane`"),
+            "do_each_lane" if lane => return self.wrong("`do_each_lane` inside `do_each_lane`"),
             "do_each_lane" => Statement::EachLane(self.inner(&dag.args(), true)?),
             "do_trap_if" => self.trap(dag, lane)?,
             "do_never_if" => {
@@ -63,14 +63,15 @@ impl<'a> Reader<'a, '_> {
             _ => self.control(dag, name)?,
         };
         if !lane && let Some(text) = self.lanewise(&made) {
-            let message = format!("{text} uses a value that differs between lanes, and is done once");
+            let message = format!("{text} uses a value that differs between lanes, but is executed once");
             return self.wrong(message);
         }
         out.push(made);
         Ok(())
     }
 
-    /// The name of a statement that is done once and uses a value of a lane.
+    /// Returns the name of the statement if it executes once but uses a value that differs between
+    /// lanes.
     fn lanewise(&self, statement: &Statement) -> Option<&'static str> {
         let (name, ids): (&str, Vec<u16>) = match *statement {
             Statement::Store {
@@ -90,7 +91,7 @@ impl<'a> Reader<'a, '_> {
         ids.iter().any(|id| self.node(*id).per_lane).then_some(name)
     }
 
-    /// The register of the result, if the instruction has one.
+    /// Returns the register of the result, if the instruction has one.
     fn written(&self) -> Option<Output> {
         let output = self.output().ok()?;
         let written = match output {
@@ -100,7 +101,8 @@ impl<'a> Reader<'a, '_> {
         written.then_some(output)
     }
 
-    /// `None` where `do_set_of_lanes` holds instead.
+    /// Reads a `do_set`. Returns `None` if the statements have a `do_set_of_lanes` that applies
+    /// instead.
     fn set(&mut self, dag: Dag<'a>) -> Fallible<Option<Statement>> {
         let args = dag.args();
         if !(1..=2).contains(&args.len()) {
@@ -122,12 +124,12 @@ impl<'a> Reader<'a, '_> {
         Ok(Some(Statement::Set { output, value, mask }))
     }
 
-    /// Whether `Does` has a `do_set_of_lanes`.
+    /// Returns whether the statements have a `do_set_of_lanes`.
     fn sets_of_lanes(&self) -> bool {
         self.context.of_lanes
     }
 
-    /// `None` where `do_set` holds.
+    /// Reads a `do_set_of_lanes`. Returns `None` if `do_set` applies.
     fn set_of_lanes(&mut self, dag: Dag<'a>) -> Fallible<Option<Statement>> {
         let [value] = self.arguments(dag)?;
         let output = self.output()?;
@@ -142,7 +144,7 @@ impl<'a> Reader<'a, '_> {
         Ok(Some(Statement::Set { output, value, mask }))
     }
 
-    /// Whether a source of the instruction is a vector register.
+    /// Returns whether a source of the instruction is a vector register.
     fn reads_vector(&self) -> bool {
         self.nodes
             .iter()
@@ -176,7 +178,7 @@ impl<'a> Reader<'a, '_> {
             reasons.iter().position(|reason| reason.name == name)
         });
         let Some(found) = found else {
-            return self.wrong(format!("`{}` is not the reason of a trap", arg_text(*reason)));
+            return self.wrong(format!("`{}` is not a trap reason", arg_text(*reason)));
         };
         let condition = self.value_of(*condition, 1)?;
         Ok(Statement::TrapIf(found, condition, self.inner(inner, lane)?))

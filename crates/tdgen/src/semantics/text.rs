@@ -1,13 +1,13 @@
-//! Semantics as text for people: `dst[i] = src0[i] + src1[i] for lanes i in rm`.
+//! Semantics as readable text: `dst[i] = src0[i] + src1[i] for lanes i in rm`.
 
 use super::graph::{Node, NodeId, NodeKind, Output, Statement};
 use crate::model::{Instruction, Target};
 use std::cell::Cell;
 
-/// Values shown of an instruction: shared ones are shown wherever they are used.
+/// The largest number of values in the text of an instruction. A shared value counts at each use.
 const PARTS: u32 = 500;
 
-/// What an instruction does, as one line.
+/// Returns the semantics of an instruction as one line.
 pub fn operation_text(target: &Target, instruction: &Instruction) -> String {
     let left = Cell::new(PARTS);
     let text = Text {
@@ -25,7 +25,7 @@ pub fn operation_text(target: &Target, instruction: &Instruction) -> String {
 struct Text<'t> {
     target: &'t Target,
     instruction: &'t Instruction,
-    /// Values that may still be shown.
+    /// The number of values that may still be shown.
     left: Cell<u32>,
 }
 
@@ -113,7 +113,7 @@ impl Text<'_> {
         parts
     }
 
-    /// A value in parentheses where it needs them.
+    /// Returns a value as text, in parentheses if needed.
     fn value(&self, id: NodeId) -> String {
         let text = self.bare(id);
         match self.node(self.shown(id)).kind {
@@ -122,7 +122,7 @@ impl Text<'_> {
         }
     }
 
-    /// The node that is shown for a node: of an erratum what the hardware does.
+    /// Returns the node that is shown for a node: for an erratum, the alternative of the hardware.
     fn shown(&self, id: NodeId) -> NodeId {
         match self.node(id).kind {
             NodeKind::Erratum(_, is, _) => self.shown(is),
@@ -195,7 +195,8 @@ impl Text<'_> {
         }
     }
 
-    /// A scalar register; that with the number of a vector register by its letter.
+    /// Returns the text of a scalar register. If the operand is a vector register, the text names
+    /// the scalar register of its number.
     fn scalar(&self, operand: u8) -> String {
         let described = &self.instruction.operands[usize::from(operand)];
         match self.target.operand_kinds[described.kind].range {
@@ -212,7 +213,7 @@ fn byte_count(bytes: u16) -> String {
     format!("{bytes} {unit}")
 }
 
-/// A number; a small negative one with its sign.
+/// Returns a number as text; a small negative number has its sign.
 fn number(bits: u64, width: u16) -> String {
     let negative = match width {
         64.. => 0,
