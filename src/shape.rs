@@ -8,16 +8,20 @@ use cranelift_codegen::ir::{Type, types};
 use npu_mc::RegFile;
 use npu_mc::machine::{LANES, VECTOR_SLOT, WORD_SLOT};
 use regalloc2::RegClass;
+use smallvec::SmallVec;
 
 /// The scale of every vector of dynamic size: what is 128 bits long to begin with fills a vector register.
 pub const SCALE: u32 = VECTOR_SLOT / 16;
+
+/// The most vector registers that a value has in lowering.
+pub const MAX_REGISTERS: u32 = 4;
 
 /// What a value consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Words in scalar registers, the low one first. A narrow value is the low bits of one.
     Words(u8),
-    /// Lanes of at most a word, in vector registers of sixteen lanes.
+    /// Lanes of at most a word, in vector registers of sixteen lanes, the first lanes in the first register.
     Lanes {
         /// The type of a lane.
         element: Type,
@@ -66,22 +70,33 @@ pub fn is_vector(ty: Type) -> bool {
     matches!(register_file(ty), Some(RegFile::Vector))
 }
 
-/// The vector of sixteen lanes whose register holds a vector of at most as many; none if no single register holds it.
+/// The vector of sixteen lanes that each register of a vector holds; none if lowering has no registers for the vector.
 pub fn register_type(ty: Type) -> Option<Type> {
     if is_vector(ty) {
         return Some(ty);
     }
     match Shape::of(ty)? {
-        Shape::Lanes {
-            element, registers: 1, ..
-        } => vector_of(element),
+        Shape::Lanes { element, registers, .. } if registers <= MAX_REGISTERS => vector_of(element),
+        _ => None,
+    }
+}
+
+/// How many vector registers hold a value of the type.
+pub fn vector_registers(ty: Type) -> Option<u8> {
+    match Shape::of(ty)? {
+        Shape::Lanes { registers, .. } if registers <= MAX_REGISTERS => Some(registers as u8),
         _ => None,
     }
 }
 
 /// Whether a register holds a vector of the type and has more lanes.
 pub fn is_short(ty: Type) -> bool {
-    !is_vector(ty) && register_type(ty).is_some()
+    is_other(ty) && vector_registers(ty) == Some(1)
+}
+
+/// Whether several registers hold a vector of the type, all of whose lanes are used: the number of lanes is a power of two.
+pub fn is_long(ty: Type) -> bool {
+    vector_registers(ty).is_some_and(|registers| registers > 1)
 }
 
 /// Whether the type is a vector of fixed size that is not one of sixteen lanes in a register.
@@ -89,12 +104,12 @@ pub fn is_other(ty: Type) -> bool {
     ty.is_vector() && !is_vector(ty)
 }
 
-/// Whether values of the type are taken apart into their lanes: vectors that no single register holds.
+/// Whether values of the type are taken apart into their lanes: vectors that lowering has no registers for.
 pub fn is_split(ty: Type) -> bool {
     is_other(ty) && register_type(ty).is_none()
 }
 
-/// The types of what a value travels as: the lanes of a vector that is taken apart, else itself. A dynamic size is a fixed one.
+/// The types of what a value becomes on CLIF: the lanes of a vector that is taken apart, else itself. A dynamic size is a fixed one.
 pub fn parts(ty: Type) -> impl Iterator<Item = Type> {
     let ty = fixed(ty).unwrap_or(ty);
     let (ty, count) = match is_split(ty) {
@@ -116,17 +131,23 @@ pub fn fixed(ty: Type) -> Option<Type> {
 pub(crate) fn registers_of(ty: Type) -> Option<(RegClass, u8)> {
     match Shape::of(ty)? {
         Shape::Words(words) => Some((RegClass::Int, words)),
-        Shape::Lanes { registers: 1, .. } => Some((RegClass::Vector, 1)),
-        Shape::Lanes { .. } | Shape::LanesOfWords { .. } => None,
+        Shape::Lanes { .. } => Some((RegClass::Vector, vector_registers(ty)?)),
+        Shape::LanesOfWords { .. } => None,
     }
 }
 
-/// The type as the calling convention knows it: vectors of fewer lanes travel like those of sixteen, floats of no value type as their bits.
-pub(crate) fn passed_as(ty: Type) -> Option<npu_mc::cc::ValueType> {
-    match ty {
-        types::F16 | types::F128 => value_type(ty.as_int()),
-        _ => value_type(register_type(ty).unwrap_or(ty)),
+/// What a value of the type is for the calling convention: a vector is its registers, each of sixteen lanes, or else its lanes, and a float of no value
+/// type is its bits. None for a type that is not passed.
+pub(crate) fn passed_as(ty: Type) -> Option<SmallVec<[npu_mc::cc::ValueType; 4]>> {
+    let mut passed = SmallVec::new();
+    for part in parts(ty) {
+        let own = match part {
+            types::F16 | types::F128 => value_type(part.as_int())?,
+            _ => value_type(register_type(part).unwrap_or(part))?,
+        };
+        passed.extend(std::iter::repeat_n(own, vector_registers(part).unwrap_or(1).into()));
     }
+    Some(passed)
 }
 
 #[cfg(test)]
@@ -154,5 +175,12 @@ mod tests {
         assert_eq!(Shape::of(I32X4.vector_to_dynamic().unwrap()), lanes(I32, 1, 16));
         assert_eq!(register_type(F32X2), Some(types::F32X16));
         assert_eq!(parts(I64X2).collect::<Vec<_>>(), [I64, I64]);
+        let long = I32.by(64).unwrap();
+        assert_eq!(vector_registers(long), Some(4));
+        assert_eq!(parts(long).collect::<Vec<_>>(), [long]);
+        assert_eq!(passed_as(long).map(|passed| passed.len()), Some(4));
+        let longer = I32.by(128).unwrap();
+        assert!(is_long(long) && is_split(longer));
+        assert_eq!(passed_as(longer).map(|passed| passed.len()), Some(128));
     }
 }

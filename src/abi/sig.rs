@@ -148,7 +148,7 @@ impl SigInfo {
             // Cranelift's verifier allows no results with `preserve_all`, so routines that have one say `probestack`.
             CallConv::PreserveAll | CallConv::Probestack => RegisterSet::PreserveAll,
         };
-        let mut check = |param: &AbiParam, role: &str| -> Vec<ValueType> {
+        let mut check = |param: &AbiParam, role: &str| -> SmallVec<[ValueType; 4]> {
             let by_value = matches!(param.purpose, ArgumentPurpose::StructArgument(_));
             if by_value && param.value_type != types::I32 {
                 refuse(
@@ -156,14 +156,13 @@ impl SigInfo {
                     "a structure is passed by its address, an i32",
                 );
             }
-            // A vector that no register holds travels as its lanes.
-            let types: Option<Vec<ValueType>> = shape::parts(param.value_type).map(shape::passed_as).collect();
+            let types = shape::passed_as(param.value_type);
             types.unwrap_or_else(|| {
                 refuse(
                     format!("{role} of type {}", param.value_type),
                     legalize::unsupported().nearest_form,
                 );
-                Vec::new()
+                SmallVec::new()
             })
         };
 

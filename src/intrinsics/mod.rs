@@ -15,9 +15,9 @@ pub use builder::{BuildError, Builder};
 pub use expand::{Expanded, expand, finish};
 pub(crate) use pseudo::PseudoCalls;
 
-use cranelift_codegen::ir::{self, AbiParam, ExternalName, FuncRef, Function, Signature, Type, types};
+use cranelift_codegen::ir::{self, AbiParam, ExternalName, FuncRef, Function, Opcode, Signature, Type, types};
 use cranelift_codegen::isa::CallConv;
-use npu_mc::Opcode;
+use npu_mc::Opcode as Op;
 use npu_mc::tables::{INTRINSICS, IntrinsicInfo, IntrinsicKind, intrinsic_by_name};
 
 /// How all names start.
@@ -65,7 +65,12 @@ pub(crate) enum PseudoInst {
     Reinterpret,
     /// A store of the lanes of the mask.
     Store { bits: u32, scratchpad: bool },
+    /// What the opcode means, on vectors of more lanes than CLIF allows it on.
+    Parts(Opcode),
 }
+
+/// How the names of [`PseudoInst::Parts`] start; the name of the opcode follows.
+pub(crate) const PARTS: &str = "__builtin_npu_parts_";
 
 /// Their names start like those of intrinsics, so a program has none like them.
 const PSEUDO_INSTS: [(&str, PseudoInst); 6] = [
@@ -183,6 +188,9 @@ pub(crate) fn routine_names() -> impl Iterator<Item = &'static str> {
 /// The pseudo-instruction that the function reference names.
 pub(crate) fn pseudo_inst(func: &Function, callee: FuncRef) -> Option<PseudoInst> {
     let name = name_of(func, callee)?;
+    if let Some(opcode) = name.strip_prefix(PARTS) {
+        return opcode.parse().ok().map(PseudoInst::Parts);
+    }
     PSEUDO_INSTS
         .iter()
         .find(|(known, _)| *known == name)
@@ -190,8 +198,8 @@ pub(crate) fn pseudo_inst(func: &Function, callee: FuncRef) -> Option<PseudoInst
 }
 
 /// The instruction of an [`IntrinsicKind::Operation`] or [`IntrinsicKind::LaneBits`].
-pub(crate) fn instruction(info: &IntrinsicInfo) -> Option<Opcode> {
-    Opcode::from_name(info.instruction)
+pub(crate) fn instruction(info: &IntrinsicInfo) -> Option<Op> {
+    Op::from_name(info.instruction)
 }
 
 /// The mask counts for what the intrinsic does, or it is about the mask.

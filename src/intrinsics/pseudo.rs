@@ -1,9 +1,12 @@
 //! Calls of what has a reserved name, as passes on CLIF make them: routines of the runtime, pseudo-instructions, and intrinsics that
 //! are instructions.
 
+use super::PARTS;
 use crate::error::CompileError;
 use cranelift_codegen::cursor::FuncCursor;
-use cranelift_codegen::ir::{AbiParam, ExtFuncData, ExternalName, FuncRef, InstBuilder, Signature, Type, Value};
+use cranelift_codegen::ir::{
+    AbiParam, ExtFuncData, ExternalName, FuncRef, InstBuilder, Opcode, Signature, Type, Value,
+};
 use cranelift_codegen::isa::CallConv;
 use std::collections::HashMap;
 
@@ -58,6 +61,17 @@ impl PseudoCalls {
     pub fn shuffle(&mut self, cursor: &mut FuncCursor<'_>, words: Value, index: Value) -> Value {
         let ty = cursor.func.dfg.value_type(words);
         self.value(cursor, "__builtin_npu_shufflei32", &[words, index], ty)
+    }
+
+    /// The result of an opcode on vectors of more lanes than CLIF allows it on.
+    pub fn parts(
+        &mut self,
+        cursor: &mut FuncCursor<'_>,
+        opcode: Opcode,
+        args: &[Value],
+        result: Type,
+    ) -> Option<Value> {
+        self.call(cursor, &format!("{PARTS}{opcode}"), args, Some(result))
     }
 
     /// Calls `name`, which has a result. If it had none, [`PseudoCalls::check`] would tell.

@@ -22,10 +22,13 @@ impl<'a> Legality<'a> {
 
     /// What becomes of the opcode on the type, if nothing about the instruction makes a difference. `None` if CLIF has no such form.
     pub fn action(&self, opcode: Opcode, ty: Type) -> Option<LegalizeAction> {
-        let rule = rules(opcode, ty)
-            .iter()
-            .find(|rule| self.of_settings(rule.when) == Some(true))?;
-        Some(rule.action)
+        self.rule_on(opcode, ty).map(|rule| rule.action)
+    }
+
+    /// The rule that counts for the opcode on the type, if nothing about the instruction makes a difference. `None` if CLIF has no such form.
+    pub(crate) fn rule_on(&self, opcode: Opcode, ty: Type) -> Option<&'static Rule> {
+        let mut rules = rules(opcode, ty).iter();
+        rules.find(|rule| self.of_settings(rule.when) == Some(true))
     }
 
     /// The rule that counts for an instruction, apart from [`LegalizeCondition::BadCallee`]. `None` if CLIF has no such form.

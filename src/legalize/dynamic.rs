@@ -87,7 +87,7 @@ pub(crate) fn run(func: &mut Function) -> Vec<Refusal> {
     refusals
 }
 
-/// CLIF takes parts of vectors of dynamic size alone, so that of one in a register goes through the frame.
+/// CLIF takes parts of vectors of dynamic size alone, so that of one in registers goes through the frame.
 fn take_part(func: &mut Function, inst: Inst) {
     let InstructionData::BinaryImm8 {
         opcode: Opcode::ExtractVector,
@@ -99,12 +99,13 @@ fn take_part(func: &mut Function, inst: Inst) {
     };
     let result = func.dfg.first_result(inst);
     let part = func.dfg.value_type(result);
-    if register_type(func.dfg.value_type(arg)).is_none() {
+    let whole = func.dfg.value_type(arg);
+    if register_type(whole).is_none() {
         return;
     }
     let data = StackSlotData::new(
         StackSlotKind::ExplicitSlot,
-        CACHE_LINE,
+        whole.bytes().max(CACHE_LINE),
         CACHE_LINE.trailing_zeros() as u8,
     );
     let slot = func.create_sized_stack_slot(data);

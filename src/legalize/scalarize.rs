@@ -1,8 +1,8 @@
-//! Vectors that no single register holds become their lanes: signatures, block parameters and every instruction.
+//! Vectors that lowering has no registers for become their lanes: signatures, block parameters and every instruction.
 //!
-//! Vectors of at most sixteen lanes of at most 32 bits stay as they are, each in a register. A lane of any other vector is a scalar like those of the program: so
+//! Vectors of at most sixty-four lanes of at most 32 bits stay as they are, sixteen lanes a register. A lane of any other vector is a scalar like those of the program: so
 //! it is computed, passed, kept and loaded, and Cranelift's optimizer sees through it. Block parameters, arguments and results become as many as there are
-//! lanes, in their order. Instructions that the machine has not on fewer lanes, or that mix vectors of both kinds, are done here, lane by lane.
+//! lanes, in their order. Instructions that the machine has not on fewer or more lanes, or that mix vectors of both kinds, are done here, lane by lane.
 
 use super::conditions::Legality;
 use super::rules::{rules as rules_of, unsupported};
@@ -11,7 +11,7 @@ use super::{casts, pairs, webs};
 use crate::error::{CompileError, Refusal};
 use crate::intrinsics::PseudoCalls;
 use crate::isa::Isa;
-use crate::shape::{is_short, is_split, parts, register_type};
+use crate::shape::{is_long, is_short, is_split, parts, register_type, vector_registers};
 use crate::spaces::{self, Space};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::dominator_tree::DominatorTree;
@@ -24,6 +24,18 @@ use cranelift_codegen::ir::{
 use npu_mc::machine::CACHE_LINE;
 use npu_mc::tables::{LegalizeAction, LegalizeCondition};
 use rustc_hash::{FxHashMap, FxHashSet};
+
+/// What moves lanes from one register to another. CLIF has it on few lanes of fixed size, so on several registers it comes from vectors of dynamic size.
+const ACROSS: [Opcode; 8] = [
+    Opcode::SwidenLow,
+    Opcode::SwidenHigh,
+    Opcode::UwidenLow,
+    Opcode::UwidenHigh,
+    Opcode::Snarrow,
+    Opcode::Unarrow,
+    Opcode::Uunarrow,
+    Opcode::IaddPairwise,
+];
 
 /// The signature with the parts of each parameter.
 fn split_signature(signature: &mut Signature) -> bool {
@@ -59,7 +71,6 @@ pub fn run(func: &mut Function, isa: &Isa) -> Result<Vec<Refusal>, CompileError>
     align_slots(func, &order);
     let mut calls = PseudoCalls::default();
     pairs::run(func, &order, &mut calls)?;
-    calls.check()?;
     split_signature(&mut func.signature);
     let mut results = FxHashMap::default();
     let all: Vec<_> = func.dfg.signatures.keys().collect();
@@ -82,6 +93,7 @@ pub fn run(func: &mut Function, isa: &Isa) -> Result<Vec<Refusal>, CompileError>
         refusals: Vec::new(),
         results,
         name,
+        calls: &mut calls,
     };
     for &block in &order {
         splitter.split_params(block);
@@ -102,6 +114,7 @@ pub fn run(func: &mut Function, isa: &Isa) -> Result<Vec<Refusal>, CompileError>
         func.dfg.values_labels = Some(labels);
     }
     func.dfg.resolve_all_aliases();
+    calls.check()?;
     Ok(refusals)
 }
 
@@ -118,7 +131,7 @@ fn remove_others(func: &mut Function, order: &[Block]) {
     }
 }
 
-/// Aligns the stack slots of short vectors to lines of the cache: an access within one knows its place in the line.
+/// Aligns the stack slots of vectors that do not fill lines of the cache to such lines: an access within one knows its place in the line.
 fn align_slots(func: &mut Function, order: &[Block]) {
     let FunctionStencil {
         dfg,
@@ -135,7 +148,7 @@ fn align_slots(func: &mut Function, order: &[Block]) {
             };
             if let ValueDef::Result(address, 0) = dfg.value_def(dfg.resolve_aliases(pointer))
                 && let InstructionData::StackAddr { stack_slot, .. } = dfg.insts[address]
-                && is_short(ty)
+                && (is_short(ty) || is_long(ty))
             {
                 let slot = &mut sized_stack_slots[stack_slot];
                 slot.align_shift = slot.align_shift.max(CACHE_LINE.trailing_zeros() as u8);
@@ -158,6 +171,7 @@ pub(super) struct Splitter<'a> {
     results: FxHashMap<SigRef, Vec<Type>>,
     /// The name of the function.
     name: String,
+    calls: &'a mut PseudoCalls,
 }
 
 /// Nothing: the instruction has no form on lanes.
@@ -201,8 +215,14 @@ impl Splitter<'_> {
         if values.any(|value| self.is_apart(value)) {
             return false;
         }
-        let mut values = dfg.inst_values(inst).chain(dfg.inst_results(inst).iter().copied());
-        if !values.any(|value| is_short(dfg.value_type(value))) {
+        let types = || {
+            let values = dfg.inst_values(inst).chain(dfg.inst_results(inst).iter().copied());
+            values.map(|value| dfg.value_type(value))
+        };
+        if types().any(is_long) {
+            return self.is_in_parts(inst, opcode);
+        }
+        if !types().any(is_short) {
             return true;
         }
         let ty = dfg.ctrl_typevar(inst);
@@ -235,6 +255,54 @@ impl Splitter<'_> {
                 | None => false,
             },
         }
+    }
+
+    /// The same of an instruction on a vector of several registers.
+    fn is_in_parts(&self, inst: Inst, opcode: Opcode) -> bool {
+        let dfg = &self.cursor.func.dfg;
+        match opcode {
+            Opcode::Load
+            | Opcode::Store
+            | Opcode::Splat
+            | Opcode::ScalarToVector
+            | Opcode::Vconst
+            | Opcode::Extractlane
+            | Opcode::Insertlane
+            | Opcode::VanyTrue
+            | Opcode::VallTrue
+            | Opcode::VhighBits => true,
+            _ if ACROSS.contains(&opcode) => false,
+            Opcode::Bitcast => match dfg.insts[inst] {
+                InstructionData::LoadNoOffset { flags, .. } => !self.is_big(flags),
+                _ => false,
+            },
+            // What is done to each register alone.
+            _ => {
+                let ty = dfg.ctrl_typevar(inst);
+                let count = vector_registers(ty);
+                let values = dfg.inst_values(inst).chain(dfg.inst_results(inst).iter().copied());
+                let mut types = values.map(|value| dfg.value_type(value)).filter(|ty| ty.is_vector());
+                let action = register_type(ty).and_then(|ty| self.legality.action(opcode, ty));
+                let has_rules = !matches!(action, Some(LegalizeAction::Split | LegalizeAction::Refused) | None);
+                has_rules && types.all(|ty| vector_registers(ty) == count)
+            }
+        }
+    }
+
+    /// The result of an instruction on vectors of several registers that CLIF has not on so many lanes: that of a pseudo-instruction.
+    fn pseudo_inst(&mut self, inst: Inst, opcode: Opcode) -> Option<Value> {
+        if !ACROSS.contains(&opcode) {
+            return None;
+        }
+        let dfg = &self.cursor.func.dfg;
+        let args = dfg.inst_args(inst).to_vec();
+        let result = dfg.first_result(inst);
+        let all = || args.iter().copied().chain([result]);
+        if all().any(|value| self.is_apart(value)) || !all().any(|value| is_long(self.type_of(value))) {
+            return None;
+        }
+        let ty = self.type_of(result);
+        self.calls.parts(&mut self.cursor, opcode, &args, ty)
     }
 
     fn split_params(&mut self, block: Block) {
@@ -275,7 +343,7 @@ impl Splitter<'_> {
         if is_transfer {
             return self.call(inst);
         }
-        if let Some(value) = self.cast_to_register(inst) {
+        if let Some(value) = self.cast_to_register(inst).or_else(|| self.pseudo_inst(inst, opcode)) {
             return self.replace(inst, vec![value]);
         }
         match self.instruction(inst, opcode) {
@@ -357,11 +425,14 @@ impl Splitter<'_> {
         self.cursor.func.layout.remove_inst(inst);
     }
 
-    /// A scalar or a vector in a register, of its first lanes.
+    /// A scalar or a vector in registers, of its first lanes.
     fn join(&mut self, ty: Type, lanes: &[Value]) -> Option<Value> {
         let (&first, rest) = lanes.split_first()?;
         if !ty.is_vector() {
             return Some(first);
+        }
+        if is_long(ty) {
+            return self.through_frame(ty, ty.lane_type(), lanes);
         }
         let start = self.cursor.ins().splat(ty, first);
         let insert = |value, (&lane, number): (&Value, u8)| self.cursor.ins().insertlane(value, lane, number);
@@ -687,17 +758,23 @@ impl Splitter<'_> {
             let whole = self.together(&lanes)?;
             return Some(self.little_bitcast(to, whole));
         }
+        self.through_frame(to, bits, &lanes)
+    }
+
+    /// A vector in registers, stored as values of a type and loaded.
+    fn through_frame(&mut self, ty: Type, stored: Type, values: &[Value]) -> Option<Value> {
         let data = StackSlotData::new(
             StackSlotKind::ExplicitSlot,
-            CACHE_LINE,
+            ty.bytes().max(CACHE_LINE),
             CACHE_LINE.trailing_zeros() as u8,
         );
         let slot = self.cursor.func.create_sized_stack_slot(data);
         let area = self.cursor.ins().stack_addr(types::I32, slot, 0);
-        for (lane, offset) in lanes.into_iter().zip(offsets(0, bits, from.lane_count())?) {
-            self.cursor.ins().store(MemFlagsData::trusted(), lane, area, offset);
+        let count = u32::try_from(values.len()).ok()?;
+        for (&value, offset) in values.iter().zip(offsets(0, stored, count)?) {
+            self.cursor.ins().store(MemFlagsData::trusted(), value, area, offset);
         }
-        Some(self.cursor.ins().load(to, MemFlagsData::trusted(), area, 0))
+        Some(self.cursor.ins().load(ty, MemFlagsData::trusted(), area, 0))
     }
 
     fn is_big(&self, flags: MemFlags) -> bool {

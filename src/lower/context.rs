@@ -11,7 +11,7 @@ use crate::error::{CompileError, Refusal};
 use crate::inst::{AMode, Access, MInst, SelectWord, reg::Reg};
 use crate::isa::Isa;
 use crate::reason::Reasons;
-use crate::shape::registers_of;
+use crate::shape::{MAX_REGISTERS, registers_of};
 use crate::spaces::Space;
 use crate::vcode::{Origin, VCode, resolved};
 use cranelift_codegen::entity::SecondaryMap;
@@ -22,10 +22,10 @@ use rustc_hash::FxHashMap as HashMap;
 use smallvec::SmallVec;
 use std::rc::Rc;
 
-/// The most words that one branch chooses: all their registers are in use at once.
+/// The most words that one branch selects: all their registers are live at once.
 const MAX_SELECT_WORDS: usize = 8;
 
-/// The virtual registers of one value, low word first.
+/// The virtual registers of one value: words, the low one first, or sixteen lanes each, the first ones first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValueRegs {
     pub(super) regs: [VReg; 4],
@@ -91,8 +91,12 @@ pub struct Lower<'a> {
     pub(super) may_be_constant: SecondaryMap<Value, bool>,
     /// Loads whose only user wants the value sign-extended to 32 bits.
     pub(super) signed_loads: SecondaryMap<Value, bool>,
-    /// For values that compare lanes: the scalar register in which users want one bit per lane.
-    pub(super) masks: SecondaryMap<Value, Option<VReg>>,
+    /// For values that compare lanes, and each of their registers: the scalar register in which users want one bit per lane.
+    pub(super) masks: SecondaryMap<Value, [Option<VReg>; MAX_REGISTERS as usize]>,
+    /// Which of its registers a vector of several stands for at the moment: its part.
+    pub(super) part: u8,
+    /// Whether any vector has several registers.
+    pub(super) has_parts: bool,
     pub(super) aliases: Vec<VReg>,
     /// Instructions of the CLIF instruction at hand, in order.
     pub(super) current: Vec<MInst>,
@@ -146,6 +150,8 @@ impl<'a> Lower<'a> {
             may_be_constant: for_values(func),
             signed_loads: SecondaryMap::new(),
             masks: SecondaryMap::new(),
+            part: 0,
+            has_parts: false,
             aliases: Vec::with_capacity(2 * func.dfg.num_values()),
             current: Vec::new(),
             reversed: Vec::with_capacity(2 * func.dfg.num_insts()),
@@ -164,6 +170,7 @@ impl<'a> Lower<'a> {
     pub(super) fn assign_regs(&mut self, value: Value) {
         let ty = self.func.dfg.value_type(value);
         if let Some((class, len)) = registers_of(ty) {
+            self.has_parts |= class == RegClass::Vector && len > 1;
             let mut regs = ValueRegs {
                 regs: [self.new_vreg(class); 4],
                 len,

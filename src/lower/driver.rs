@@ -4,8 +4,8 @@
 //! all its users folded into themselves is never lowered.
 
 use super::context::Lower;
+use super::each_part;
 use super::hoist::Hoist;
-use super::isle;
 use super::order::{self, BlockOrder, LoweredBlock};
 use super::try_call;
 use crate::abi::limit::StackLimit;
@@ -220,7 +220,7 @@ impl Lower<'_> {
     /// Whether the instruction does something that shows, or a lowered instruction uses one of its results.
     fn is_needed(&self, inst: Inst) -> bool {
         let dfg = &self.func.dfg;
-        let used = |result: &Value| self.lowered_uses[*result] > 0 || self.masks[*result].is_some();
+        let used = |result: &Value| self.lowered_uses[*result] > 0 || self.masks[*result].iter().any(Option::is_some);
         if dfg.inst_results(inst).iter().any(used) {
             return true;
         }
@@ -243,7 +243,7 @@ impl Lower<'_> {
         let results = func.dfg.inst_results(inst);
         self.label_results(results);
         self.space = spaces::of_data(self.func, &self.func.dfg.insts[inst]);
-        let output = try_call::lower(self, inst).unwrap_or_else(|| isle::lower(self, inst));
+        let output = try_call::lower(self, inst).unwrap_or_else(|| each_part::lower(self, inst));
         self.space = Space::Main;
         self.check()?;
         let Some(output) = output else {

@@ -4,7 +4,7 @@
 //! runtime builds on them. Shifts take their whole amount, where CLIF's take it modulo the width.
 
 use super::context::{InstOutput, Lower};
-use super::vector::{LaneRules, Lanes};
+use super::vector::{LaneRules, Lanes, parts};
 use super::words::{Word, WordRules, Words};
 use crate::inst::reg::Reg;
 use crate::inst::{ALL_LANES, MInst, Srcs};
@@ -76,6 +76,10 @@ fn lower_pseudo_inst(ctx: &mut Lower<'_>, pseudo: PseudoInst, args: &[Value]) ->
             let (a, b) = (ctx.lanes(a), ctx.lanes(b));
             let lanes = ctx.lane_select(mask, a, b);
             Some(smallvec![ctx.lanes_regs(lanes)])
+        }
+        (PseudoInst::Parts(opcode), args) => {
+            let result = ctx.func.dfg.inst_results(ctx.origin.inst?).first()?;
+            parts::across(ctx, opcode, ctx.func.dfg.value_type(*result), args)
         }
         (PseudoInst::Reinterpret, &[lanes]) => {
             let lanes = ctx.lanes(lanes);

@@ -2,7 +2,7 @@
 
 use super::context::{InstOutput, Lower, Rules, ValueRegs, sign_extend};
 use super::vector::mask::MaskOf;
-use super::vector::{Lanes, Splat, float as lane_float, memory as lane_memory, permute};
+use super::vector::{Lanes, Splat, float as lane_float, memory as lane_memory, parts, permute};
 use super::words::{Word, WordRules, Words};
 use super::{address, call, intrinsics, tail};
 use crate::inst::ops::{CONSTANT_OP, immediate_range};
@@ -242,7 +242,7 @@ impl generated::Context for Lower<'_> {
     fn inst_data_value(&mut self, inst: Inst) -> (Type, InstructionData) {
         let result = self.func.dfg.inst_results(inst).first();
         let ty = result.map_or(types::INVALID, |&v| self.func.dfg.value_type(v));
-        (ty, self.func.dfg.insts[inst])
+        (ty, self.data_of_part(inst))
     }
 
     fn def_inst(&mut self, value: Value) -> Option<Inst> {
@@ -294,7 +294,7 @@ impl generated::Context for Lower<'_> {
     }
 
     fn put_in_vec(&mut self, value: Value) -> Vector {
-        Vector(Reg::Virtual(self.put_in_regs(value).as_slice()[0]))
+        Vector(self.part_reg(value))
     }
 
     fn output_gpr(&mut self, reg: Gpr) -> InstOutput {
@@ -460,6 +460,13 @@ impl generated::Context for Lower<'_> {
         vec_cast(ty: Type, x: Value) -> Lanes = lane_memory::cast;
         upper_lanes(ty: Type, x: Lanes) -> Lanes = permute::upper_half;
         concat_lanes(ty: Type, x: Lanes, y: Lanes) -> Lanes = permute::concat;
+        select_parts(cond: Cond, x: Value, y: Value) -> InstOutput = parts::select;
+        cast_parts(ty: Type, x: Value) -> InstOutput = lane_memory::cast_parts;
+        any_part(x: Value) -> Word = parts::any;
+        all_parts(x: Value) -> Word = parts::all;
+        part_bits(x: Value) -> Words = parts::high_bits;
+        upper_part(x: Value) -> Lanes = parts::upper;
+        joined(x: Value, y: Value, factor: u8, plus: u8) -> Lanes = parts::joined;
     }
 
     methods! {
@@ -492,8 +499,11 @@ impl generated::Context for Lower<'_> {
         vec_int(ty: Type) -> Option<Type>;
         vec(ty: Type) -> Option<Type>;
         short(ty: Type) -> Option<Type>;
+        long(ty: Type) -> Option<Type>;
+        in_one(ty: Type) -> Option<Type>;
         used_mask(ty: Type) -> Word;
         other_lanes(ty: Type, x: Value) -> Option<Unit>;
+        has_parts(ty: Type, x: Value) -> Option<Unit>;
         output_lanes(lanes: Lanes) -> InstOutput;
         vec_narrow(ty: Type) -> Option<Type>;
         element_modulo_back(ty: Type, amount: Word) -> Lanes;
@@ -525,10 +535,11 @@ impl generated::Context for Lower<'_> {
     }
 
     fn lane_bit(&mut self, lane: Uimm8) -> Word {
-        if usize::from(lane) >= LANES {
-            self.set_internal(lane, "the number of a lane");
+        // The other parts have no such lane.
+        match usize::from(lane) / LANES == usize::from(self.part) {
+            true => Lower::lane_bit(lane),
+            false => Word::ZERO,
         }
-        Lower::lane_bit(lane)
     }
 
     // Values of several words.

@@ -9,6 +9,7 @@ pub mod call;
 pub mod constants;
 pub mod context;
 pub mod driver;
+mod each_part;
 pub mod facts;
 pub mod hoist;
 pub mod intrinsics;

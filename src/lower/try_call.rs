@@ -164,12 +164,12 @@ pub(super) fn lower(ctx: &mut Lower<'_>, inst: Inst) -> Option<Option<InstOutput
 /// Stores a context where whoever looks for a handler finds it: in an area of the frame.
 fn keep_context(ctx: &mut Lower<'_>, value: Value) -> Option<u32> {
     let regs = ctx.put_in_regs(value);
-    let first = regs.as_slice().first()?;
-    let size = match first.class() {
+    let slot = match regs.as_slice().first()?.class() {
         RegClass::Vector => VECTOR_SLOT,
-        RegClass::Int | RegClass::Float => WORD * regs.as_slice().len() as u32,
+        RegClass::Int | RegClass::Float => WORD,
     };
-    let area = ctx.new_local(size, size);
+    let size = slot * regs.as_slice().len() as u32;
+    let area = ctx.new_local(size, size.min(VECTOR_SLOT));
     let mut offset = 0;
     for &reg in regs.as_slice() {
         ctx.emit(MInst::Store {
@@ -177,7 +177,7 @@ fn keep_context(ctx: &mut Lower<'_>, value: Value) -> Option<u32> {
             src: Reg::Virtual(reg),
             addr: AMode::Local { area, offset },
         });
-        offset += WORD.cast_signed();
+        offset += slot.cast_signed();
     }
     Some(area)
 }

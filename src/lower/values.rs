@@ -35,8 +35,8 @@ impl Lower<'_> {
             return regs;
         }
         let is_vector = regs.is_some_and(|regs| regs.regs[0].class() == RegClass::Vector);
-        if is_vector && let Some(lanes) = self.constant_vector(value) {
-            return ValueRegs::one(self.vector_constant(&lanes));
+        if is_vector && let Some(constant) = self.constant_parts(value) {
+            return constant;
         }
         if let (Some(constant), Some(ValueRegs { len, .. })) = (self.wide_constant(value), regs) {
             let bits = self.func.dfg.value_type(value).bits();

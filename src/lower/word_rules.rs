@@ -9,6 +9,7 @@ use crate::inst::AMode;
 use crate::inst::reg::{Gpr, Reg};
 use crate::legalize::{Legality, LegalizeAction};
 use crate::runtime::Routine;
+use crate::shape::{is_long, register_type};
 use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::{Inst, Type, Value, types};
@@ -284,7 +285,13 @@ impl Lower<'_> {
     // Floats, routines, memory.
 
     pub(super) fn library_call(&mut self, inst: Inst) -> Option<Routine> {
-        let rule = Legality::new(self.isa.flags(), self.isa.settings()).rule(self.func, inst)?;
+        let legality = Legality::new(self.isa.flags(), self.isa.settings());
+        let ty = self.func.dfg.ctrl_typevar(inst);
+        let rule = match is_long(ty) {
+            // What is done to each register.
+            true => legality.rule_on(self.func.dfg.insts[inst].opcode(), register_type(ty)?)?,
+            false => legality.rule(self.func, inst)?,
+        };
         let called = matches!(rule.action, LegalizeAction::LibCall | LegalizeAction::Scalarize);
         rule.routine.filter(|_| called)
     }

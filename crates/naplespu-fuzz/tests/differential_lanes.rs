@@ -7,9 +7,11 @@ use cranelift_codegen::ir::{Function, Type, types};
 use cranelift_interpreter::environment::FunctionStore;
 use cranelift_interpreter::interpreter::{Interpreter, InterpreterState};
 use cranelift_interpreter::step::ControlFlow;
+use cranelift_naplespu::Isa;
 use naplespu_fuzz as fuzz;
 use naplespu_jit::Program;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 const INTS: [Type; 10] = [
     types::I8X2,
@@ -559,49 +561,99 @@ fn differential_lanes() {
     );
 }
 
-/// What is done to sixty-four lanes is done to each half.
+/// Operations on two integers; `T` is the type.
+const ON_INTS: [&str; 9] = [
+    "v9 = isub v0, v1",
+    "v9 = smin v0, v1",
+    "v9 = uadd_sat v0, v1",
+    "v2 = icmp slt v0, v1\n    v9 = bitselect v2, v0, v1",
+    "v2 = icmp ule v0, v1\n    v3 = imul v0, v1\n    v9 = bitselect v2, v3, v1",
+    "v2 = icmp ne v0, v1\n    v3 = band v2, v1\n    v9 = iadd v0, v3",
+    "v2 = icmp eq v0, v1\n    v3 = icmp sgt v0, v1\n    v9 = bor v2, v3",
+    "v2 = iconst.i32 3\n    v3 = sshr v0, v2\n    v9 = bxor v3, v1",
+    "ss0 = explicit_slot 2048\n    v2 = stack_addr.i32 ss0\n    store v0, v2+3\n    store v1, v2+600\n    v3 = load.T v2+3\n    v4 = load.T v2+600\n    v9 = iadd v3, v4",
+];
+
+/// Operations on two floats; `I` is the type of their bits.
+const ON_FLOATS: [&str; 6] = [
+    "v9 = fmul v0, v1",
+    "v9 = fmin v0, v1",
+    "v2 = sqrt v0\n    v9 = fdiv v2, v1",
+    "v9 = fma v0, v1, v1",
+    "v2 = fcmp lt v0, v1\n    v3 = bitcast.T little v2\n    v9 = bitselect v3, v0, v1",
+    "v2 = fcvt_to_sint_sat.I v0\n    v3 = fcvt_from_sint.T v2\n    v9 = fadd v3, v1",
+];
+
+/// What is done to each lane of a vector is done to each half.
 #[test]
 fn wide_vectors_are_their_halves() {
-    let (_, isa) = fuzz::configs().unwrap().remove(2);
+    let isas = fuzz::configs().unwrap();
+    let mut number = 0;
     for (wide, half) in [
         ("i8x64", "i8x32"),
         ("i64x8", "i64x4"),
         ("f64x8", "f64x4"),
+        ("f32x64", "f32x32"),
         ("f32x32", "f32x16"),
+        ("i16x64", "i16x32"),
         ("i16x32", "i16x16"),
+        ("i32x128", "i32x64"),
+        ("i32x64", "i32x32"),
+        ("i32x32", "i32x16"),
     ] {
-        let lanes: Type = cranelift_reader::parse_functions(&text(&[wide.to_owned()], wide, "    v9 = bnot v0\n"))
-            .unwrap()[0]
-            .signature
-            .params[0]
-            .value_type;
-        let op = if lanes.lane_type().is_float() { "fmul" } else { "isub" };
-        let body = format!("    v9 = {op} v0, v1\n");
-        let [wide, half] = [wide, half].map(|ty| text(&[ty.to_owned(), ty.to_owned()], ty, &body));
-        let call = |text: &str, args: &[DataValue]| {
-            let functions = cranelift_reader::parse_functions(text).unwrap();
-            let mut program = Program::new(isa.clone());
-            program.define(&functions[0]).unwrap();
-            program.call("f0", args).unwrap()
-        };
-        let mut random = Random(3);
-        let count = lanes.lane_count() as usize;
-        let args: Vec<DataValue> = (0..2 * count)
-            .map(|_| DataValue::read_from_slice_le(&random.lane(lanes.lane_type()), lanes.lane_type()))
-            .collect();
-        let all = call(&wide, &args);
-        for part in 0..2 {
-            let place = |operand: usize| operand * count + part * count / 2;
-            let own: Vec<DataValue> = (0..2)
-                .flat_map(|operand| args[place(operand)..place(operand) + count / 2].to_vec())
-                .collect();
-            let lane = lanes.lane_type();
-            let flat =
-                |values: &[DataValue]| -> Vec<u8> { values.iter().flat_map(|value| bits(lane, value)).collect() };
-            assert_eq!(
-                flat(&call(&half, &own)),
-                flat(&all[part * count / 2..(part + 1) * count / 2])
-            );
+        let operations: &[&str] = if wide.starts_with('f') { &ON_FLOATS } else { &ON_INTS };
+        for operation in operations {
+            let (_, isa) = &isas[number % isas.len()];
+            number += 1;
+            halves(isa, wide, half, operation);
         }
+    }
+}
+
+/// Compares what an operation gives on a type with what it gives on halves.
+fn halves(isa: &Arc<Isa>, wide: &str, half: &str, operation: &str) {
+    let lanes: Type = cranelift_reader::parse_functions(&text(&[wide.to_owned()], wide, "    v9 = bnot v0\n")).unwrap()
+        [0]
+    .signature
+    .params[0]
+        .value_type;
+    let [wide, half] = [wide, half].map(|ty| {
+        let bits = ty.replace('f', "i");
+        let body = operation.replace('T', ty).replace('I', &bits);
+        let (slot, body) = body.split_once("2048\n").unwrap_or(("", &body));
+        let text = text(
+            &[ty.to_owned(), ty.to_owned()],
+            ty,
+            &format!("    {}\n", body.trim_start()),
+        );
+        match slot {
+            "" => text,
+            slot => text.replacen("{\n", &format!("{{\n    {slot}2048\n"), 1),
+        }
+    });
+    let call = |text: &str, args: &[DataValue]| {
+        let functions = cranelift_reader::parse_functions(text).unwrap();
+        let mut program = Program::new(isa.clone());
+        program.define(&functions[0]).unwrap();
+        program.call("f0", args).unwrap()
+    };
+    let mut random = Random(3);
+    let count = lanes.lane_count() as usize;
+    let args: Vec<DataValue> = (0..2 * count)
+        .map(|_| DataValue::read_from_slice_le(&random.lane(lanes.lane_type()), lanes.lane_type()))
+        .collect();
+    let all = call(&wide, &args);
+    for part in 0..2 {
+        let place = |operand: usize| operand * count + part * count / 2;
+        let own: Vec<DataValue> = (0..2)
+            .flat_map(|operand| args[place(operand)..place(operand) + count / 2].to_vec())
+            .collect();
+        let lane = lanes.lane_type();
+        let flat = |values: &[DataValue]| -> Vec<u8> { values.iter().flat_map(|value| bits(lane, value)).collect() };
+        assert_eq!(
+            flat(&call(&half, &own)),
+            flat(&all[part * count / 2..(part + 1) * count / 2]),
+            "{wide}"
+        );
     }
 }

@@ -20,6 +20,7 @@ const BY_HAND: &[&str] = &[
     "memory.clif",
     "operands.clif",
     "operands_f32.clif",
+    "parts.clif",
     "regions.clif",
     "scratchpad.clif",
     "select.clif",

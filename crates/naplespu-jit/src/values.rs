@@ -50,29 +50,25 @@ fn is_vector(ty: Type) -> bool {
     register_type(ty).is_some()
 }
 
-/// Returns the lanes of a vector, from one value or from its lanes. Upper bits of narrow lanes and
-/// unused lanes are undefined.
-fn lanes_of(ty: Type, values: &[DataValue]) -> [u32; LANES] {
+/// Returns the lanes of each register of a vector, from one value or from its lanes. Upper bits of
+/// narrow lanes and unused lanes are undefined.
+fn lanes_of(ty: Type, values: &[DataValue]) -> Vec<[u32; LANES]> {
     let width = ty.lane_bits() as usize / 8;
-    let mut bytes = [0; VALUE_SIZE * 4];
-    match values {
-        [whole] => {
-            whole.write_to_slice_le(&mut bytes);
-        }
-        lanes => {
-            for (lane, place) in lanes.iter().zip(bytes.chunks_exact_mut(width)) {
-                lane.write_to_slice_le(place);
-            }
-        }
+    let mut bytes = vec![0; ty.bytes() as usize];
+    let each = bytes.len() / values.len().max(1);
+    for (value, place) in values.iter().zip(bytes.chunks_exact_mut(each.max(1))) {
+        value.write_to_slice_le(place);
     }
-    let mut lanes = [u32::from_le_bytes([NOTHING; 4]); LANES];
-    let used = lanes.iter_mut().take(ty.lane_count() as usize);
-    for (lane, bytes) in used.zip(bytes.chunks_exact(width)) {
-        let mut word = [NOTHING; 4];
-        word[..width].copy_from_slice(bytes);
-        *lane = u32::from_le_bytes(word);
-    }
-    lanes
+    let registers = bytes.chunks(width * LANES).map(|bytes| {
+        let mut lanes = [u32::from_le_bytes([NOTHING; 4]); LANES];
+        for (lane, bytes) in lanes.iter_mut().zip(bytes.chunks_exact(width)) {
+            let mut word = [NOTHING; 4];
+            word[..width].copy_from_slice(bytes);
+            *lane = u32::from_le_bytes(word);
+        }
+        lanes
+    });
+    registers.collect()
 }
 
 /// Converts the bytes of a vector to host values.
@@ -189,7 +185,7 @@ impl ThreadPlaces<'_> {
     /// Reads a value as host values.
     pub(super) fn get(&self, ty: Type, places: &[Place]) -> Vec<DataValue> {
         if is_vector(ty) {
-            let lanes = places.first().map_or([0; LANES], |&place| self.lanes(place));
+            let lanes: Vec<u32> = places.iter().flat_map(|&place| self.lanes(place)).collect();
             let width = ty.lane_bits() as usize / 8;
             let used = lanes.iter().take(ty.lane_count() as usize);
             let bytes: Vec<u8> = used
@@ -220,10 +216,10 @@ impl ThreadPlaces<'_> {
     pub(super) fn set(&mut self, ty: Type, places: &[Place], values: &[DataValue]) -> Result<(), MemoryFull> {
         let Some(first) = values.first() else { return Ok(()) };
         if is_vector(ty) {
-            return match places.first() {
-                Some(&place) => self.set_lanes(place, lanes_of(ty, values)),
-                None => Ok(()),
-            };
+            for (&place, lanes) in places.iter().zip(lanes_of(ty, values)) {
+                self.set_lanes(place, lanes)?;
+            }
+            return Ok(());
         }
         let words = if is_split(ty) {
             split_words(ty, values)

@@ -669,15 +669,16 @@ the nearest form that works, where there is one.
 - Values are integers of 8 to 128 bits, floats of 16 to 128 bits, and vectors of them. This goes for every value of a function, its arguments and its
   results. Floats are as `docs/floats.md` says; the tables are for `strict_float=false`.
 - `i8x16`, `i16x16`, `i32x16` and `f32x16` are held in a vector register, and so are vectors of fewer of these lanes, `i32x4` among them, for which most
-  operations take as many instructions ([vectors.md](vectors.md) has the numbers). **All other vectors are taken apart: each lane is a scalar**, and what is
-  done to the vector is done to each: `i64x2`, `f64x2`, `f16x8`, and vectors of more than sixteen lanes. Vectors of dynamic size have four times the lanes that their type names: `i32x4xN` has sixteen.
+  operations take as many instructions ([vectors.md](vectors.md) has the numbers). Vectors of 32 and 64 such lanes are
+  held in two and four registers, and an operation takes as many times the instructions. **All other vectors are taken apart: each lane is a scalar**, and what is
+  done to the vector is done to each: `i64x2`, `f64x2`, `f16x8`, and vectors of more than sixty-four lanes. Vectors of dynamic size have four times the lanes that their type names: `i32x4xN` has sixteen.
 - Addresses have 32 bits. A load or store takes an address of any integer type and uses its low word.
 - Integers are exact, and everything that CLIF leaves to the width (shift amounts, narrow compares, overflow) is as CLIF says.
   Upper bits of `i8` and `i16` arguments and results are undefined unless the signature says `uext` or `sext`.
 - `load` and `store` without the flag `aligned` work at any address: they access single bytes unless the address is known to
   be aligned; vectors of sixteen bytes take the lines that they are in and are stored by a routine, larger ones are copied by a
   routine. With the flag, an address that is not aligned stops the thread, a little later than the
-  access. Vectors are aligned to 16, 32 or 64 bytes, their size in memory; those of words in the scratchpad to 4.
+  access. Vectors are aligned to their size in memory, such as 16, 32 or 64 bytes; those of words in the scratchpad to 4.
 - A compare of vectors is one bit per lane in a scalar register. The tables count it with the lanes of all ones that CLIF says it
   makes; `bitselect`, `vany_true`, `vall_true`, `vhigh_bits`, logic on compares and sums with them take the bits.
 

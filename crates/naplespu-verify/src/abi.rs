@@ -6,6 +6,8 @@ use crate::term::{Pool, Term, WORD};
 use cranelift_codegen::ir::{AbiParam, ArgumentExtension, ExternalName, Function, Signature, StackSlots, Type};
 use cranelift_naplespu::abi::sig::{Place, Places, SigInfo};
 use cranelift_naplespu::code::FrameLayout;
+use cranelift_naplespu::shape::vector_registers;
+use npu_mc::machine::LANES;
 use npu_mc::{Reg, SReg};
 
 /// The assumed address of the code. Code depends on its address only through relocations.
@@ -174,12 +176,12 @@ pub fn pieces(
 ) -> Vec<Term> {
     let bits = ty.lane_bits();
     let lanes = ty.lane_count();
-    let in_vector = ty.is_vector() && places.len() == 1;
-    if in_vector {
+    if vector_registers(ty).is_some() {
         return (0..lanes)
-            .map(|lane| {
-                let word = read(pool, places[0], lane);
-                pool.extract(bits - 1, 0, word)
+            .map_while(|lane| {
+                let (place, lane) = place_of_word(ty, places, lane)?;
+                let word = read(pool, place, lane);
+                Some(pool.extract(bits - 1, 0, word))
             })
             .collect();
     }
@@ -201,6 +203,15 @@ pub fn pieces(
         });
     }
     out
+}
+
+/// Returns the location of a word of a value of the type, and its lane there. The words of a vector in
+/// registers are its lanes.
+pub fn place_of_word(ty: Type, places: &Places, at: u32) -> Option<(Place, u32)> {
+    match vector_registers(ty) {
+        Some(_) => Some((*places.get((at / LANES) as usize)?, at % LANES)),
+        None => Some((*places.get(at as usize)?, 0)),
+    }
 }
 
 /// Returns the words of a value in its locations, with only the defined bits. The upper bits of a

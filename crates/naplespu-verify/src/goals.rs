@@ -1,6 +1,6 @@
 //! The goals of a proof: results, memory, traps, and the guarantees of the calling convention.
 
-use crate::abi::{Layout, initial_register, pieces, words_of};
+use crate::abi::{Layout, initial_register, pieces, place_of_word, words_of};
 use crate::clif::{self, ExitKind, Lanes};
 use crate::machine;
 use crate::memory::{Memory, Region};
@@ -8,6 +8,7 @@ use crate::path::any;
 use crate::term::{Pool, Term, WORD};
 use cranelift_codegen::ir::Function;
 use cranelift_naplespu::abi::sig::Place;
+use cranelift_naplespu::shape::vector_registers;
 use npu_mc::cc::is_callee_saved;
 use npu_mc::machine::LANES;
 use npu_mc::{Reg, SReg, VReg};
@@ -91,8 +92,8 @@ pub fn goals(
     // The caller aligns the area for results to its contents.
     if let Some(area) = result_area(pool, layout) {
         let in_memory = layout.sig.rets.iter().zip(&func.signature.returns);
-        let sizes = in_memory.filter_map(|(places, param)| match places.first()? {
-            Place::Memory(_) if param.value_type.is_vector() && places.len() == 1 => Some(LANES * WORD / 8),
+        let sizes = in_memory.filter_map(|(places, param)| match places.last()? {
+            Place::Memory(_) if vector_registers(param.value_type).is_some() => Some(LANES * WORD / 8),
             Place::Memory(_) => Some(WORD / 8),
             Place::Reg(_) => None,
         });
@@ -304,15 +305,9 @@ fn results(
     let values = std::mem::take(&mut clif.results);
     for (number, ((param, places), lanes)) in func.signature.returns.iter().zip(&sig.rets).zip(&values).enumerate() {
         let words = words_of(pool, param, lanes);
-        let in_vector = param.value_type.is_vector() && places.len() == 1;
         for (at, &word) in words.iter().enumerate() {
-            let (place, lane) = if in_vector {
-                (places.first(), at as u32)
-            } else {
-                (places.get(at), 0)
-            };
-            match place {
-                Some(&Place::Reg(reg)) => {
+            match place_of_word(param.value_type, places, at as u32) {
+                Some((Place::Reg(reg), lane)) => {
                     let have = machine.get(reg, lane);
                     let have = pool.extract(pool.width(word) - 1, 0, have);
                     let claim = pool.eq(word, have);
@@ -322,7 +317,7 @@ fn results(
                         claim,
                     });
                 }
-                Some(&Place::Memory(offset)) => {
+                Some((Place::Memory(offset), lane)) => {
                     let area = area.ok_or("a result is in memory, but the caller passes no area")?;
                     let offset = pool.int(WORD, u64::from(offset + 4 * lane));
                     let address = pool.add(area, offset);

@@ -12,7 +12,7 @@ use crate::lower::words::Word;
 use crate::shape::register_type;
 use cranelift_codegen::ir::{Inst, InstructionData, Opcode, Value, ValueDef};
 use npu_mc::Opcode as Op;
-use regalloc2::RegClass;
+use regalloc2::{RegClass, VReg};
 
 /// How many logical operations between compares and users are followed.
 const MAX_DEPTH: u32 = 8;
@@ -31,7 +31,7 @@ impl Lower<'_> {
     }
 
     fn is_mask_within(&self, value: Value, depth: u32) -> bool {
-        if self.masks[value].is_some() || self.constant_mask(value).is_some() {
+        if self.mask_wanted(value).is_some() || self.constant_mask(value).is_some() {
             return true;
         }
         let ValueDef::Result(inst, 0) = self.func.dfg.value_def(value) else {
@@ -57,6 +57,11 @@ impl Lower<'_> {
             } => self.has_same_lanes(value, arg) && self.is_mask_within(arg, depth - 1),
             _ => false,
         }
+    }
+
+    /// The register in which users want the mask of the part at hand.
+    fn mask_wanted(&self, value: Value) -> Option<VReg> {
+        *self.masks[value].get(usize::from(self.part))?
     }
 
     /// Whether it is a mask and no constant.
@@ -114,11 +119,14 @@ impl Lower<'_> {
             // A cast to as many lanes changes none.
             return self.request_mask(arg);
         }
-        let reg = match self.masks[value] {
+        let reg = match self.mask_wanted(value) {
             Some(reg) => reg,
             None => {
                 let reg = self.new_vreg(RegClass::Int);
-                self.masks[value] = Some(reg);
+                let part = usize::from(self.part);
+                if let Some(place) = self.masks[value].get_mut(part) {
+                    *place = Some(reg);
+                }
                 reg
             }
         };
@@ -128,7 +136,7 @@ impl Lower<'_> {
     /// Hands a mask to those who asked for that of the instruction at hand. Gives the instruction's register if nobody wants lanes.
     pub fn give_mask(&mut self, mask: Word) -> Option<Lanes> {
         let result = self.func.dfg.first_result(self.origin.inst?);
-        if let Some(wanted) = self.masks[result] {
+        if let Some(wanted) = self.mask_wanted(result) {
             let reg = self.reg(mask).as_virtual()?;
             self.give(wanted, reg);
         }
@@ -136,7 +144,8 @@ impl Lower<'_> {
             return None;
         }
         let regs = self.value_regs[result]?;
-        Some(Lanes::Reg(Reg::Virtual(regs.as_slice()[0])))
+        let own = regs.as_slice().get(usize::from(self.part))?;
+        Some(Lanes::Reg(Reg::Virtual(*own)))
     }
 
     /// The mask as instructions take it.
@@ -191,11 +200,11 @@ impl Lower<'_> {
             return None;
         };
         let here = self.origin.inst.and_then(|at| self.func.layout.inst_block(at));
-        let single = self.uses[value] == 1 && self.lowered_uses[value] == 0 && self.masks[value].is_none();
+        let single = self.uses[value] == 1 && self.lowered_uses[value] == 0 && self.mask_wanted(value).is_none();
         (single && here.is_some() && self.func.layout.inst_block(inst) == here).then_some(inst)
     }
 
-    /// The mask of one lane.
+    /// The mask of one lane of a register.
     pub fn lane_bit(lane: u8) -> Word {
         Word::Const(1 << (usize::from(lane) % LANES))
     }
@@ -203,7 +212,7 @@ impl Lower<'_> {
 
 impl Lower<'_> {
     /// Lets a register that was promised stand for another one.
-    fn give(&mut self, promised: regalloc2::VReg, reg: regalloc2::VReg) {
+    fn give(&mut self, promised: VReg, reg: VReg) {
         let to = self.resolve(reg);
         if to != promised {
             self.aliases[promised.vreg()] = to;

@@ -11,22 +11,24 @@
 //! stores to main memory ignore the mask. But a store of packed elements writes as many bytes as there are lanes, so sixteen bytes, whatever they are,
 //! are stored as `i8x16`, and thirty-two as `i16x16`; eight and fewer are words.
 
-use super::{LaneRules, Lanes, is_full, is_short, permute};
+use super::parts::part_offset;
+use super::{LaneRules, Lanes, is_full, is_long, is_short, permute};
 use crate::abi::slots;
 use crate::inst::ops::{load_op, store_op};
 use crate::inst::reg::Reg;
 use crate::inst::{AMode, Access, LANES, MInst};
 use crate::lower::address;
 use crate::lower::call;
-use crate::lower::context::{Lower, Rules};
+use crate::lower::context::{InstOutput, Lower, Rules};
 use crate::lower::words::{Word, WordRules, Words};
 use crate::runtime::Routine;
-use crate::shape::vector_of;
+use crate::shape::{vector_of, vector_registers};
 use crate::spaces::{self, Space};
 use cranelift_codegen::ir::{InstructionData, MemFlags, Type, Value, ValueDef, types};
 use npu_mc::errata::Erratum;
 use npu_mc::machine::{CACHE_LINE, VECTOR_SLOT};
 use regalloc2::RegClass;
+use smallvec::{SmallVec, smallvec};
 
 /// Bytes of a word.
 const WORD: u32 = npu_mc::machine::WORD_SLOT;
@@ -221,11 +223,17 @@ fn load_words(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, of
 
 /// The vector at the start of an area of the frame.
 fn load_packed(ctx: &mut Lower<'_>, ty: Type, area: AMode) -> Lanes {
+    load_part(ctx, ty, area, 0)
+}
+
+/// A vector that so many bytes from the start of an area of the frame on are.
+fn load_part(ctx: &mut Lower<'_>, ty: Type, area: AMode, offset: i32) -> Lanes {
     if is_full(ty) || !ctx.isa.has_erratum(Erratum::PackedVectorLoads) {
-        ctx.load_lanes(held(ty), area)
-    } else {
-        unpack(ctx, ty, area, Word::ZERO)
+        return ctx.load_lanes(held(ty), address::plus(area, offset));
     }
+    let within = offset & (CACHE_LINE.cast_signed() - 1);
+    let line = address::plus(area, offset - within);
+    unpack(ctx, ty, line, Word::Const(within.cast_unsigned() / WORD))
 }
 
 /// The type of the register that holds a vector.
@@ -269,6 +277,37 @@ pub fn cast(ctx: &mut Lower<'_>, ty: Type, x: Value) -> Lanes {
     recast(ctx, ctx.func.dfg.value_type(x), ty, lanes)
 }
 
+/// The same of vectors of which one has several registers.
+pub fn cast_parts(ctx: &mut Lower<'_>, ty: Type, x: Value) -> InstOutput {
+    let from = ctx.func.dfg.value_type(x);
+    let count = ctx.known(vector_registers(ty), "a vector in registers").unwrap_or(1);
+    let mut regs: SmallVec<[Reg; 4]> = SmallVec::new();
+    if from.lane_bits() > ty.lane_bits() {
+        let pieces = (from.lane_bits() / ty.lane_bits()) as u8;
+        for part in 0..count {
+            let lanes = ctx.part_lanes(x, part / pieces);
+            let first = u32::from(part % pieces) * LANES as u32 / u32::from(pieces);
+            let lanes = cast_to_smaller(ctx, from, ty, lanes, first);
+            regs.push(ctx.vector_reg(lanes));
+        }
+    } else {
+        let area = AMode::Local {
+            area: ctx.new_local(size(ty).max(VECTOR_SLOT), VECTOR_SLOT),
+            offset: 0,
+        };
+        for part in 0..ctx.count_parts(x) {
+            let lanes = ctx.part_lanes(x, part);
+            ctx.store_lanes(held(from), lanes, address::plus(area, part_offset(from, part)));
+        }
+        let own = if is_long(ty) { held(ty) } else { ty };
+        for part in 0..count {
+            let lanes = load_part(ctx, own, area, part_offset(ty, part));
+            regs.push(ctx.vector_reg(lanes));
+        }
+    }
+    smallvec![ctx.result_regs(regs)]
+}
+
 /// The first lanes of a vector as they are in memory, in lanes of another type. Larger elements make smaller ones by a shuffle and a
 /// shift; smaller ones are packed by a store.
 fn recast(ctx: &mut Lower<'_>, from: Type, ty: Type, lanes: Lanes) -> Lanes {
@@ -276,19 +315,24 @@ fn recast(ctx: &mut Lower<'_>, from: Type, ty: Type, lanes: Lanes) -> Lanes {
         return lanes;
     }
     if from.lane_bits() > ty.lane_bits() {
-        let parts = from.lane_bits() / ty.lane_bits();
-        let elements = if lanes.is_splat() {
-            lanes
-        } else {
-            let index = ctx.each_lane(|lane| lane / parts);
-            ctx.shuffle_lanes(lanes, index)
-        };
-        let distance = ctx.each_lane(|lane| lane % parts * ty.lane_bits());
-        return ctx.lane_srl(elements, distance);
+        return cast_to_smaller(ctx, from, ty, lanes, 0);
     }
     let area = area(ctx);
     ctx.store_lanes(held(from), lanes, area);
     load_packed(ctx, ty, area)
+}
+
+/// Lanes from one on, as they are in memory, in smaller lanes.
+fn cast_to_smaller(ctx: &mut Lower<'_>, from: Type, ty: Type, lanes: Lanes, first: u32) -> Lanes {
+    let parts = from.lane_bits() / ty.lane_bits();
+    let elements = if lanes.is_splat() {
+        lanes
+    } else {
+        let index = ctx.each_lane(|lane| first + lane / parts);
+        ctx.shuffle_lanes(lanes, index)
+    };
+    let distance = ctx.each_lane(|lane| lane % parts * ty.lane_bits());
+    ctx.lane_srl(elements, distance)
 }
 
 /// The elements of a line from a word on, an element a lane. Upper bits of the lanes are what happens to be there.

@@ -1,8 +1,9 @@
-//! Vectors of at most sixteen lanes, one register each.
+//! Vectors in registers of sixteen lanes.
 //!
 //! `i32x16` and `f32x16` fill their lanes; `i16x16` and `i8x16` have one element a lane, and the upper bits of a lane mean
 //! nothing, as in narrow scalars. A vector of fewer lanes has them in the first ones of a register; the others mean nothing: what is done to each lane is done to
-//! all of them. An operand that is a scalar in every lane stays a scalar or a constant as long as
+//! all of them. A vector of more lanes is several registers, and what is done to each lane is done to each of them by the same rules (`lower/each_part.rs`).
+//! An operand that is a scalar in every lane stays a scalar or a constant as long as
 //! instructions take it as one ([`Lanes`]). Compares give one bit per lane in a scalar register ([`mask`]).
 //!
 //! Which instruction an operation on lanes becomes is said in td (`NaplesPULaneNodes.td`, `NaplesPUVectorPatterns.td`). Here is what
@@ -11,6 +12,7 @@
 pub mod float;
 pub mod mask;
 pub mod memory;
+pub mod parts;
 pub mod permute;
 pub(super) mod rules;
 
@@ -19,10 +21,11 @@ use super::context::{Lower, ValueRegs, sign_extend};
 use super::words::Word;
 use crate::inst::reg::Reg;
 use crate::inst::{AMode, LANES, MInst};
-pub use crate::shape::is_short;
-use crate::shape::register_type;
+pub use crate::shape::{is_long, is_short};
+use crate::shape::{register_type, vector_registers};
 use cranelift_codegen::ir::{InstructionData, Opcode, Type, Value, ValueDef};
 use regalloc2::{RegClass, VReg};
+use smallvec::SmallVec;
 
 /// How many insertions into a constant vector are followed.
 const MAX_DEPTH: u32 = 24;
@@ -84,6 +87,24 @@ pub trait LaneRules {
     /// Stores the lanes of the mask, to the scratchpad or to main memory.
     fn store_some_lanes(&mut self, ty: Type, scratchpad: bool, mask: Word, x: Lanes, addr: AMode);
 
+    /// A mask of the lanes of the part at hand that are not zero.
+    fn nonzero_lanes(&mut self, x: Value) -> Word;
+
+    /// The highest bits of the lanes of the part at hand, as a mask.
+    fn high_lanes(&mut self, x: Value) -> Word;
+
+    /// The lanes that one of two masks has.
+    fn mask_or(&mut self, a: Word, b: Word) -> Word;
+
+    /// The lanes that both have.
+    fn mask_and(&mut self, a: Word, b: Word) -> Word;
+
+    /// The mask with nothing above its bits.
+    fn mask_clean(&mut self, mask: Word) -> Word;
+
+    /// The part at hand of what an instruction gives that widens, narrows or adds pairs; none for others.
+    fn part_across(&mut self, opcode: Opcode, ty: Type, args: &[Value]) -> Option<Lanes>;
+
     /// The bytes of each element of the type in the other order.
     fn lane_bswap(&mut self, ty: Type, x: Lanes) -> Lanes;
 
@@ -121,11 +142,11 @@ pub fn is_full(ty: Type) -> bool {
     ty.lane_bits() == 32
 }
 
-/// The lanes of a vector of the type with these bytes, over and over, sign-extended to 32 bits.
-fn lanes_of_bytes(ty: Type, bytes: &[u8]) -> [u32; LANES] {
+/// The lanes of a part of a vector of the type with these bytes, over and over, sign-extended to 32 bits.
+fn lanes_of_bytes(ty: Type, part: u8, bytes: &[u8]) -> [u32; LANES] {
     let mut lanes = [0; LANES];
-    let elements = bytes.chunks_exact(ty.lane_bits() as usize / 8);
-    for (lane, bytes) in lanes.iter_mut().zip(elements.cycle()) {
+    let elements = bytes.chunks_exact(ty.lane_bits() as usize / 8).cycle();
+    for (lane, bytes) in lanes.iter_mut().zip(elements.skip(usize::from(part) * LANES)) {
         let number = bytes.iter().rev().fold(0, |n, &byte| n << 8 | u64::from(byte));
         *lane = sign_extend(number, ty.lane_bits());
     }
@@ -158,15 +179,37 @@ impl Lower<'_> {
                 vector: value,
             };
         }
-        Lanes::Reg(Reg::Virtual(self.put_in_regs(value).as_slice()[0]))
+        Lanes::Reg(self.part_reg(value))
     }
 
-    /// The lanes of a constant vector, sign-extended to 32 bits. Those that its type does not have repeat the others, so that what is the same in all stays so.
+    /// The register of a vector for the part at hand, which is thereby used.
+    pub fn part_reg(&mut self, value: Value) -> Reg {
+        let regs = self.put_in_regs(value);
+        let reg = regs.as_slice().get(usize::from(self.part)).copied();
+        Reg::Virtual(
+            self.known(reg, "a register for the part at hand")
+                .unwrap_or(regs.regs[0]),
+        )
+    }
+
+    /// The registers of a constant vector.
+    pub fn constant_parts(&mut self, value: Value) -> Option<ValueRegs> {
+        let count = vector_registers(self.func.dfg.value_type(value))?;
+        let mut regs: SmallVec<[VReg; 4]> = SmallVec::new();
+        for part in 0..count {
+            let lanes = self.constant_lanes(value, part, MAX_DEPTH)?;
+            regs.push(self.vector_constant(&lanes));
+        }
+        ValueRegs::from_slice(&regs)
+    }
+
+    /// The lanes of a constant vector in the part at hand, sign-extended to 32 bits. Those that its type does not have repeat the others, so that what is
+    /// the same in all stays so.
     pub fn constant_vector(&self, value: Value) -> Option<[u32; LANES]> {
-        self.constant_lanes(value, MAX_DEPTH)
+        self.constant_lanes(value, self.part, MAX_DEPTH)
     }
 
-    fn constant_lanes(&self, value: Value, depth: u32) -> Option<[u32; LANES]> {
+    fn constant_lanes(&self, value: Value, part: u8, depth: u32) -> Option<[u32; LANES]> {
         let ty = self.func.dfg.value_type(value);
         register_type(ty)?;
         let ValueDef::Result(inst, 0) = self.func.dfg.value_def(value) else {
@@ -180,7 +223,7 @@ impl Lower<'_> {
                 constant_handle,
             } => {
                 let bytes = self.func.dfg.constants.get(constant_handle).as_slice();
-                Some(lanes_of_bytes(ty, bytes))
+                Some(lanes_of_bytes(ty, part, bytes))
             }
             InstructionData::Unary {
                 opcode: Opcode::Splat,
@@ -191,7 +234,10 @@ impl Lower<'_> {
                 arg,
             } => {
                 let mut lanes = [0; LANES];
-                lanes[0] = scalar(arg)?;
+                let first = scalar(arg)?;
+                if part == 0 {
+                    lanes[0] = first;
+                }
                 Some(lanes)
             }
             InstructionData::TernaryImm8 {
@@ -199,8 +245,11 @@ impl Lower<'_> {
                 args,
                 imm,
             } => {
-                let mut lanes = self.constant_lanes(args[0], depth)?;
-                *lanes.get_mut(usize::from(imm))? = scalar(args[1])?;
+                let mut lanes = self.constant_lanes(args[0], part, depth)?;
+                let number = scalar(args[1])?;
+                if imm / LANES as u8 == part {
+                    lanes[usize::from(imm) % LANES] = number;
+                }
                 Some(lanes)
             }
             InstructionData::LoadNoOffset {
@@ -209,13 +258,14 @@ impl Lower<'_> {
                 ..
             } => {
                 let from = self.func.dfg.value_type(arg);
-                let lanes = self.constant_lanes(arg, depth)?;
-                let used = lanes.iter().take(from.lane_count() as usize);
                 let width = from.lane_bits() as usize / 8;
-                let bytes: Vec<u8> = used
-                    .flat_map(|lane| lane.to_le_bytes().into_iter().take(width))
-                    .collect();
-                Some(lanes_of_bytes(ty, &bytes))
+                let mut bytes: Vec<u8> = Vec::new();
+                for part in 0..vector_registers(from)? {
+                    let lanes = self.constant_lanes(arg, part, depth)?;
+                    let used = lanes.iter().take(from.lane_count() as usize);
+                    bytes.extend(used.flat_map(|lane| lane.to_le_bytes().into_iter().take(width)));
+                }
+                Some(lanes_of_bytes(ty, part, &bytes))
             }
             _ => None,
         }
@@ -249,7 +299,7 @@ impl Lower<'_> {
         match lanes {
             Lanes::Reg(reg) => reg,
             Lanes::Const(number) => Reg::Virtual(self.shared_constant(Constant::Splat(number))),
-            Lanes::Value { vector, .. } => Reg::Virtual(self.put_in_regs(vector).as_slice()[0]),
+            Lanes::Value { vector, .. } => self.part_reg(vector),
             Lanes::Scalar(reg) => self.lane_splat(reg),
         }
     }

@@ -2,7 +2,7 @@
 //! method does stands where `isle/` declares it.
 
 use super::mask::MaskOf;
-use super::{LaneRules, Lanes, Splat, float, is_short, memory, modulo_back, permute};
+use super::{LaneRules, Lanes, Splat, float, is_long, is_short, memory, modulo_back, permute};
 use crate::inst::reg::{Gpr, Reg, Vector};
 use crate::inst::{ALL_LANES, AMode, LANES, MInst};
 use crate::lower::context::{InstOutput, Lower, sign_extend};
@@ -11,7 +11,7 @@ use crate::lower::words::{self, Word};
 use crate::runtime::Routine;
 use crate::shape::{register_type, type_sets};
 use cranelift_codegen::ir::immediates::{Offset32, Uimm8};
-use cranelift_codegen::ir::{Immediate, Inst, MemFlags, Type, Value};
+use cranelift_codegen::ir::{Immediate, Inst, MemFlags, Opcode, Type, Value};
 use npu_mc::Opcode as Op;
 use npu_mc::errata::Erratum;
 use smallvec::smallvec;
@@ -133,12 +133,24 @@ impl Lower<'_> {
         is_short(ty).then_some(ty)
     }
 
+    pub(in crate::lower) fn long(&mut self, ty: Type) -> Option<Type> {
+        is_long(ty).then_some(ty)
+    }
+
+    pub(in crate::lower) fn in_one(&mut self, ty: Type) -> Option<Type> {
+        (!is_long(ty)).then_some(ty)
+    }
+
     pub(in crate::lower) fn used_mask(&mut self, ty: Type) -> Word {
         Word::Const(u32::from(ALL_LANES) >> (LANES as u32 - ty.lane_count().min(LANES as u32)))
     }
 
     pub(in crate::lower) fn other_lanes(&mut self, ty: Type, x: Value) -> Option<Unit> {
         (self.func.dfg.value_type(x).lane_count() != ty.lane_count()).then_some(())
+    }
+
+    pub(in crate::lower) fn has_parts(&mut self, ty: Type, x: Value) -> Option<Unit> {
+        (is_long(ty) || is_long(self.func.dfg.value_type(x))).then_some(())
     }
 
     pub(in crate::lower) fn output_lanes(&mut self, lanes: Lanes) -> InstOutput {
@@ -166,7 +178,7 @@ impl Lower<'_> {
     }
 
     pub(in crate::lower) fn lane_imm(&mut self, lane: Uimm8) -> Simm9 {
-        small(lane.into())
+        small(u32::from(lane) % LANES as u32)
     }
 
     pub(in crate::lower) fn packed_loads_work(&mut self) -> Option<Unit> {
@@ -316,6 +328,40 @@ impl LaneRules for Lower<'_> {
             generated::constructor_lane_store_m_scratchpad(self, mask, x, addr);
         } else {
             generated::constructor_lane_store_m(self, ty, mask, x, addr);
+        }
+    }
+
+    fn nonzero_lanes(&mut self, x: Value) -> Word {
+        generated::constructor_nonzero_lanes(self, x)
+    }
+
+    fn high_lanes(&mut self, x: Value) -> Word {
+        generated::constructor_high_lanes(self, x)
+    }
+
+    fn mask_or(&mut self, a: Word, b: Word) -> Word {
+        generated::constructor_mask_or(self, a, b)
+    }
+
+    fn mask_and(&mut self, a: Word, b: Word) -> Word {
+        generated::constructor_mask_and(self, a, b)
+    }
+
+    fn mask_clean(&mut self, mask: Word) -> Word {
+        generated::constructor_mask_clean(self, mask)
+    }
+
+    fn part_across(&mut self, opcode: Opcode, ty: Type, args: &[Value]) -> Option<Lanes> {
+        match (opcode, args) {
+            (Opcode::SwidenLow, &[x]) => generated::constructor_part_swiden_low(self, x),
+            (Opcode::UwidenLow, &[x]) => generated::constructor_part_uwiden_low(self, x),
+            (Opcode::SwidenHigh, &[x]) => generated::constructor_part_swiden_high(self, x),
+            (Opcode::UwidenHigh, &[x]) => generated::constructor_part_uwiden_high(self, x),
+            (Opcode::Snarrow, &[x, y]) => generated::constructor_part_snarrow(self, ty, x, y),
+            (Opcode::Unarrow, &[x, y]) => generated::constructor_part_unarrow(self, ty, x, y),
+            (Opcode::Uunarrow, &[x, y]) => generated::constructor_part_uunarrow(self, ty, x, y),
+            (Opcode::IaddPairwise, &[x, y]) => Some(generated::constructor_part_iadd_pairwise(self, x, y)),
+            _ => None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Calls in compiled code.
 
 use super::{Code, Next, Obligation, State, Unsupported, routines};
-use crate::abi::{is_clobbered, pieces, words_of};
+use crate::abi::{is_clobbered, pieces, place_of_word, words_of};
 use crate::clif::{Call, Callee};
 use crate::goals::same_memory;
 use crate::memory::{Memory, Region};
@@ -9,6 +9,7 @@ use crate::term::eval::Evaluator;
 use crate::term::{Pool, Term, WORD};
 use cranelift_codegen::ir::AbiParam;
 use cranelift_naplespu::abi::sig::{Place, Places, SigInfo};
+use cranelift_naplespu::shape::vector_registers;
 use npu_mc::machine::LANES;
 use npu_mc::{Reg, SReg, VReg};
 
@@ -184,11 +185,8 @@ impl Code<'_> {
         clobber(self.pool, sig, state);
         for ((param, places), lanes) in call.signature.returns.iter().zip(&sig.rets).zip(&call.results) {
             let words = words_of(self.pool, param, lanes);
-            let in_vector = param.value_type.is_vector() && places.len() == 1;
             for (at, word) in words.into_iter().enumerate() {
-                let place = if in_vector { places.first() } else { places.get(at) };
-                let lane = if in_vector { at as u32 } else { 0 };
-                if let Some(&Place::Reg(reg)) = place {
+                if let Some((Place::Reg(reg), lane)) = place_of_word(param.value_type, places, at as u32) {
                     let width = self.pool.width(word);
                     let full = match width < WORD {
                         true => {
@@ -218,7 +216,7 @@ fn words_in(
     mut read: impl FnMut(&mut Pool, Place, u32) -> Term,
 ) -> Vec<Term> {
     let ty = param.value_type;
-    if ty.is_vector() && places.len() == 1 {
+    if vector_registers(ty).is_some() {
         return pieces(pool, ty, places, read);
     }
     places.iter().map(|&place| read(pool, place, 0)).collect()

@@ -1,0 +1,95 @@
+//! Instructions on vectors of several registers, one register after the other.
+//!
+//! What is done to each lane alone is lowered once for each part of the vectors, with the part at hand in [`Lower::part`]: a vector operand
+//! is then its register of that part, and a scalar operand stays what it is. So a rule knows vectors of one register only.
+
+use super::context::{InstOutput, Lower, ValueRegs};
+use super::isle;
+use super::vector::Lanes;
+use crate::inst::LANES;
+use crate::shape::vector_registers;
+use cranelift_codegen::ir::{Inst, InstructionData, Opcode};
+use regalloc2::VReg;
+use smallvec::{SmallVec, smallvec};
+
+/// How an instruction is lowered.
+#[derive(Clone, Copy)]
+enum Way {
+    /// At once, whatever its operands and results are.
+    Once,
+    /// With this part at hand.
+    Part(u8),
+    /// Once for each of so many parts.
+    Each(u8),
+    /// Once, for a register that is the same in so many parts.
+    Same(u8),
+}
+
+/// Lowers one instruction. `None` if no rule covers it.
+pub fn lower(ctx: &mut Lower<'_>, inst: Inst) -> Option<InstOutput> {
+    if !ctx.has_parts {
+        return isle::lower(ctx, inst);
+    }
+    match way(ctx, inst) {
+        Way::Once => isle::lower(ctx, inst),
+        Way::Part(part) => ctx.at_part(part, |ctx| isle::lower(ctx, inst)),
+        Way::Each(count) => each(ctx, inst, count),
+        Way::Same(count) => {
+            let one = *isle::lower(ctx, inst)?.first()?.as_slice().first()?;
+            let regs: SmallVec<[VReg; 4]> = smallvec![one; count.into()];
+            Some(smallvec![ValueRegs::from_slice(&regs)?])
+        }
+    }
+}
+
+fn way(ctx: &Lower<'_>, inst: Inst) -> Way {
+    let dfg = &ctx.func.dfg;
+    let data = &dfg.insts[inst];
+    let opcode = data.opcode();
+    if opcode.is_call() || opcode.is_terminator() {
+        return Way::Once;
+    }
+    let whole = match data {
+        InstructionData::Store { args, .. } => Some(args[0]),
+        _ => dfg.inst_results(inst).first().copied(),
+    };
+    let count = whole.and_then(|value| vector_registers(dfg.value_type(value)));
+    match (*data, count) {
+        (
+            InstructionData::BinaryImm8 {
+                opcode: Opcode::Extractlane,
+                imm,
+                ..
+            },
+            _,
+        ) => Way::Part(imm / LANES as u8),
+        (InstructionData::LoadNoOffset { arg, .. }, Some(_))
+            if whole.is_some_and(|value| dfg.value_type(value).lane_count() != dfg.value_type(arg).lane_count()) =>
+        {
+            Way::Once
+        }
+        (_, Some(count @ 2..)) => match opcode {
+            Opcode::Select | Opcode::SelectSpectreGuard => Way::Once,
+            Opcode::Splat => Way::Same(count),
+            _ => Way::Each(count),
+        },
+        _ => Way::Once,
+    }
+}
+
+/// One part after the other.
+fn each(ctx: &mut Lower<'_>, inst: Inst, count: u8) -> Option<InstOutput> {
+    let is_first_lane = ctx.func.dfg.insts[inst].opcode() == Opcode::ScalarToVector;
+    let mut regs: SmallVec<[VReg; 4]> = SmallVec::new();
+    for part in 0..count {
+        let output = match is_first_lane && part > 0 {
+            true => smallvec![ctx.lanes_regs(Lanes::Const(0))],
+            false => ctx.at_part(part, |ctx| isle::lower(ctx, inst))?,
+        };
+        regs.extend(output.iter().flat_map(ValueRegs::as_slice).copied());
+    }
+    if regs.is_empty() {
+        return Some(InstOutput::new());
+    }
+    Some(smallvec![ValueRegs::from_slice(&regs)?])
+}
