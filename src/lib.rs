@@ -27,7 +27,7 @@
 //! | `compile` | the pipeline on one page |
 //! | [`legalize`] | what becomes of each CLIF instruction on each type |
 //! | `validate` | what this target refuses |
-//! | `optimize` | Cranelift's own passes |
+//! | `opt` | passes on CLIF: Cranelift's, and those of this back end |
 //! | `lower` | CLIF to VCode by ISLE rules |
 //! | `regalloc` | regalloc2 over the VCode |
 //! | `frame` | the stack frame |

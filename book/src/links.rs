@@ -1,4 +1,4 @@
-//! Links of rendered pages. Those to other places in the net are not followed.
+//! Checks the links of rendered pages. External links are not followed.
 
 use anyhow::{Context, Result};
 use scraper::{Html, Selector};
@@ -6,15 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a page has.
+/// The anchors and links of a page.
 struct Page {
-    /// The places in it that have a name.
+    /// The names of its anchors.
     names: BTreeSet<String>,
-    /// Where it leads, and the pictures that it shows.
+    /// The targets of its links and pictures.
     links: Vec<String>,
 }
 
-/// How many links there are in a folder of pages, and what is wrong with each that leads nowhere.
+/// Checks the links in a folder of pages. Returns their number, and a message for each broken link.
 ///
 /// # Errors
 ///
@@ -24,7 +24,7 @@ pub fn check(folder: &Path) -> Result<(usize, Vec<String>)> {
     for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
         let path = entry?.path();
         let name = path.file_name().map(PathBuf::from).unwrap_or_default();
-        // All pages in one, with other names, for printers; and a page for links that are wrong.
+        // `print.html` contains all pages with other names, and `404.html` is for broken links.
         let is_copy = name == Path::new("print.html") || name == Path::new("404.html");
         if path.extension().is_some_and(|extension| extension == "html") && !is_copy {
             pages.insert(name, read(&path)?);
@@ -51,9 +51,9 @@ fn fault(folder: &Path, pages: &BTreeMap<PathBuf, Page>, from: &Path, link: &str
     let target = if path.is_empty() { from } else { Path::new(path) };
     match pages.get(target) {
         Some(page) if place.is_empty() || page.names.contains(place) => None,
-        Some(_) => Some("the page has no such place"),
+        Some(_) => Some("the page has no such anchor"),
         None if folder.join(target).is_file() => None,
-        None => Some("there is no such file"),
+        None => Some("the file does not exist"),
     }
 }
 

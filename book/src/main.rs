@@ -1,9 +1,10 @@
-//! Makes a book of `docs/`, and looks whether every link in it leads somewhere.
+//! Makes a book of `docs/` and checks its links.
 //!
 //!     cargo run --manifest-path book/Cargo.toml [FOLDER]
 //!
-//! The chapters are those of `docs/SUMMARY.md`. Four are not files of `docs/`: the overview is the README, the options are what `clif-util help` says,
-//! and the instruction set is what `npu-tblgen --gen-isa-manual` makes of `td/`. The book is written to `target/book`, or FOLDER.
+//! The chapters are those of `docs/SUMMARY.md`. Three are not files of `docs/`: the overview is the
+//! README, the options are the output of `clif-util help`, and `npu-tblgen --gen-isa-manual` makes
+//! the instruction set from `td/`. The book is written to `target/book`, or to FOLDER.
 
 mod links;
 
@@ -15,7 +16,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How the book looks; mdBook's own documentation says what there is.
+/// The appearance of the book; mdBook's documentation describes the keys.
 const CONFIG: &str = r#"
 [book]
 title = "cranelift-naplespu"
@@ -48,7 +49,7 @@ fn main() -> Result<()> {
         eprintln!("{fault}");
     }
     ensure!(broken.is_empty(), "{} of {links} links are broken", broken.len());
-    println!("{}: {links} links lead somewhere", html.join("index.html").display());
+    println!("{}: {links} links are valid", html.join("index.html").display());
     Ok(())
 }
 
@@ -56,7 +57,7 @@ fn main() -> Result<()> {
 fn pages(root: &Path, pages: &Path) -> Result<()> {
     copy(&root.join("docs"), pages)?;
     let readme = fs::read_to_string(root.join("README.md")).context("README.md")?;
-    // In the README, documents are in a folder.
+    // The links of the README start with the folder.
     fs::write(pages.join("overview.md"), readme.replace("](docs/", "]("))?;
     fs::write(pages.join("options.md"), options(root)?)?;
     let manual = tool(
@@ -89,16 +90,16 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What the command line says of itself, a section for each subcommand.
+/// Returns the help of the command line, with a section for each subcommand.
 fn options(root: &Path) -> Result<String> {
     let help = |args: &[&str]| tool(root, &[&["--bin", "clif-util", "--", "help"], args].concat());
     let all = help(&[])?;
-    let mut page = format!("# Options\n\nWhat `clif-util help` says.\n\n```text\n{all}```\n");
+    let mut page = format!("# Options\n\nThe output of `clif-util help`.\n\n```text\n{all}```\n");
     let commands = all.lines().skip_while(|line| !line.starts_with("Commands:")).skip(1);
     let commands = commands.take_while(|line| !line.is_empty());
     let mut count = 0;
     for line in commands {
-        // A description may go on in the next line, further to the right.
+        // A description may continue on the next line, further to the right.
         let Some(name) = line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')) else {
             continue;
         };
@@ -112,7 +113,7 @@ fn options(root: &Path) -> Result<String> {
     Ok(page)
 }
 
-/// What a program of the workspace prints.
+/// Returns the output of a program of the workspace.
 fn tool(root: &Path, args: &[&str]) -> Result<String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
@@ -127,7 +128,7 @@ fn tool(root: &Path, args: &[&str]) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// Every document is a chapter.
+/// Checks that every document is a chapter.
 fn chapters_are_complete(book: &MDBook, pages: &Path) -> Result<()> {
     let chapters: Vec<&Path> = book
         .book

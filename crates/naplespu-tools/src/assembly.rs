@@ -1,13 +1,14 @@
 //! Compiled functions as assembly that assembles to the same code.
 //!
-//! [`add_function`] puts a function into the input of the disassembler, [`npu_mc::disasm`], with its name and what it refers to.
+//! [`add_function`] adds a function with its name and its references to the input of the
+//! disassembler, [`npu_mc::disasm`].
 
 use cranelift_codegen::ir::Function;
 use cranelift_naplespu::code::{CompiledCode, RelocTarget};
 use naplespu_jit::function_name;
 use npu_mc::disasm::{Input, Reference, Symbol};
 
-/// Adds a compiled function at an address. References between functions go by name.
+/// Adds a compiled function at an address. References between functions use their names.
 pub fn add_function(input: &mut Input, func: &Function, code: &CompiledCode, address: u32) {
     let name = function_name(&func.name);
     for reloc in &code.relocs {

@@ -1,4 +1,4 @@
-//! What `clif-util` is made of, as far as it is of use to others: compiled functions as assembly ([`assembly`]).
+//! The public part of `clif-util`: compiled functions as assembly ([`assembly`]).
 
 #![deny(missing_docs)]
 

@@ -123,19 +123,23 @@ fn intrinsics() {
     let mut text = String::from(
         "# Intrinsics\n\n\
          Made from `td/NaplesPUIntrinsics.td` by `cargo test --test docs`; do not edit.\n\n\
-         A call to one of these names is not a call: the compiler answers it, mostly with one instruction. Names, types and meaning are\n\
-         those of the C compiler's builtins: `i32x16` stands for `<16 x i32>`, `f32x16` for `<16 x float>`, `i32` for pointers. In CLIF:\n\n\
+         A call of one of these names is not a call: the compiler replaces it, mostly by one instruction.\n\
+         Names, types and meaning are those of the C compiler's builtins: `i32x16` stands for `<16 x i32>`,\n\
+         `f32x16` for `<16 x float>`, `i32` for pointers. In CLIF:\n\n\
          ```\n\
          function %identity() -> i32 {\n    fn0 = %__builtin_npu_thread_id() -> i32\nblock0:\n    v0 = call fn0()\n    return v0\n}\n\
          ```\n\n\
-         In Rust, `intrinsics::Builder` declares and calls them by name (`builder.call(function.ins(), \"thread_id\", &[])`) and\n\
-         checks the types. A wrong name or signature is refused.\n\n\
+         In Rust, `intrinsics::Builder` declares and calls them by name\n\
+         (`builder.call(function.ins(), \"thread_id\", &[])`) and checks the types. A wrong name or signature\n\
+         is refused.\n\n\
          ## The mask\n\n\
-         The mask is a state of the function: all lanes at its start, set by `write_mask_reg`, and neither seen nor changed by the\n\
-         functions that it calls. Intrinsics that end in `_masked`, `vector_mix...` and `read_mask_reg` obey the mask as it is where they\n\
-         stand. CLIF's own vector instructions act on all lanes whatever it is. Where a load leaves out lanes, they have any value; where a\n\
-         store does, their memory is not written, also not by another thread's old value. An access of a vector wants an address aligned to\n\
-         its size.\n\n\
+         The mask is a state of the function. A function starts with all lanes enabled, and `write_mask_reg`\n\
+         sets the mask. Called functions neither see nor change it. Intrinsics that end in `_masked`,\n\
+         `vector_mix...` and `read_mask_reg` use the current mask. CLIF's own vector instructions ignore it\n\
+         and act on all lanes.\n\n\
+         Lanes that a masked load leaves out have any value. A masked store does not write the memory of the\n\
+         lanes that it leaves out, not even another thread's old value. A vector access needs an address\n\
+         aligned to its size.\n\n\
          ## All of them\n\n\
          All names begin with `__builtin_npu_`.\n\n\
          | name | arguments | result | meaning |\n|---|---|---|---|\n",
@@ -151,11 +155,12 @@ fn intrinsics() {
 /// The programs of the erratum of lost results, which `tests/rtl/lost_results.rs` runs.
 fn lost_results() -> String {
     let mut text = String::from(
-        "\nEach row is a program that `cargo test -p naplespu-tools --test rtl lost_results` runs on the simulator, and on the\n\
-         hardware description that the variable `NPUSIM` names. The first instructions stand directly before the branch, the\n\
-         others at its target `T`. Before them s0 = 7, s1 = 3, s3 = 7.0, s5 = 3.0, s9 = 1, s10 = 0, s2 = 100, and likewise v0 to\n\
-         v5; s6 addresses a word 3 that is in the data cache, s8 a word 0 that is not. The result is s4 or lane 0 of v4, in\n\
-         hexadecimal. Several threads give the same results if the instruction and the branch issue in adjacent cycles and the\n\
+        "\nEach row is a program. `cargo test -p naplespu-tools --test rtl lost_results` runs it on the\n\
+         simulator, and on the hardware description that the variable `NPUSIM` names. The first instructions\n\
+         are directly before the branch, the others at its target `T`. Initial values are s0 = 7, s1 = 3,\n\
+         s3 = 7.0, s5 = 3.0, s9 = 1, s10 = 0, s2 = 100, and likewise v0 to v5; s6 addresses a word 3 that is\n\
+         in the data cache, s8 a word 0 that is not. The result is s4 or lane 0 of v4, in hexadecimal. Several\n\
+         threads have the same results if the instruction and the branch issue in adjacent cycles and the\n\
          target issues at once.\n\n\
          | program | before the branch | branch | at the target | hardware | right |\n|---|---|---|---|---|---|\n",
     );
@@ -189,12 +194,14 @@ fn errata() {
     let mut text = String::from(
         "# Errata\n\n\
          Made from `td/NaplesPUErrata.td` by `cargo test --test docs`; do not edit.\n\n\
-         The hardware description has faults that reach compiled code, and the compiler works around all of them, some of them in part. Where that takes\n\
-         code, there is a setting, for a machine where the fault is corrected: `--set erratum_NAME=false` on the command line,\n\
-         `Builder::set(\"erratum_NAME\", \"false\")` in Rust, `target naplespu erratum_NAME=false` in a filetest. In the other cases the\n\
-         work-around is built in: a register that is never allocated, an instruction that is never selected. The reference names a\n\
-         page of the manual of the machine.\n\n\
-         The simulator always is the machine with the faults: code for a machine without one (`erratum_NAME=false`) gives wrong results on it, or does not end.\n\n\
+         The hardware description has faults that affect compiled code. The compiler works around all of\n\
+         them, around some only in part. A work-around that costs code has a setting, for a machine without\n\
+         the fault: `--set erratum_NAME=false` on the command line, `Builder::set(\"erratum_NAME\", \"false\")`\n\
+         in Rust, `target naplespu erratum_NAME=false` in a filetest. The other work-arounds are built in: a\n\
+         register that is never allocated, an instruction that is never selected. The reference names a page\n\
+         of the machine's manual.\n\n\
+         The simulator always has the faults. So code for a machine without a fault (`erratum_NAME=false`)\n\
+         returns wrong results on it, or does not end.\n\n\
          | erratum | work-around |\n|---|---|\n",
     );
     for erratum in Erratum::ALL {

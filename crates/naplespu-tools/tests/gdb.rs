@@ -262,7 +262,7 @@ fn what_there_is_not_is_refused() {
     assert_eq!(session.ask("mfffffffc,4").len(), 8);
     assert_eq!(
         session.monitor("control 9"),
-        "there is no such thread; there are 1, 2, 3\n"
+        "no such thread; the threads are 1, 2, 3\n"
     );
 }
 
@@ -376,16 +376,13 @@ block0:
     );
     assert!(lines[2].contains(" in _start+"), "{calls}");
     assert_eq!(session.monitor("where 1"), calls);
-    assert_eq!(session.monitor("where 2"), "there is no such thread; there are 1\n");
-    assert_eq!(
-        session.monitor("find nothing"),
-        "there is no `nothing` in the program\n"
-    );
+    assert_eq!(session.monitor("where 2"), "no such thread; the threads are 1\n");
+    assert_eq!(session.monitor("find nothing"), "the program has no symbol `nothing`\n");
     assert_eq!(session.monitor(&format!("find 0x{address}")), found);
     session.send("k");
     session.end();
     let mut session = Session::new(&[]);
-    assert!(session.monitor("where").starts_with("the program has no names"));
+    assert!(session.monitor("where").starts_with("the program has no symbols"));
     session.send("k");
     session.end();
 }

@@ -186,9 +186,9 @@ fn layouts_of_the_command_line() {
     assert!(out.starts_with("00900000: 2a"), "{out}");
     for (text, part) in [
         ("data = -1", "`data`"),
-        ("dta = 1", "`dta` is no part of a layout"),
+        ("dta = 1", "`dta` is not part of a layout"),
         ("data = [", "own.toml"),
-        ("code = 2", "`code` is a multiple of 4"),
+        ("code = 2", "`code` must be a multiple of 4"),
         ("stack_size = 0x7fffffc0", "overlaps the stacks"),
         ("data = 0xffffffff", "goes past the end of memory"),
     ] {
@@ -216,7 +216,7 @@ fn faults_of_files_and_symbols() {
     );
     let faults = folder.refused("link k.o --nostdlib -o p.elf");
     assert!(
-        faults.contains("undefined symbol `main`; the program starts there, `--entry`"),
+        faults.contains("undefined symbol `main`; the program starts there; `--entry`"),
         "{faults}"
     );
     // All files that cannot be read.
@@ -450,7 +450,11 @@ fn profiles_by_function_line_and_instruction() {
     let text = fs::read_to_string(folder.path("q.json")).unwrap();
     assert!(text.contains("thread 1;_start;main;sum;scale 2\n"), "{text}");
     folder.good("objcopy p.elf p.hex");
-    assert!(folder.refused("sim p.hex --profile p.folded").contains("needs names"));
+    assert!(
+        folder
+            .refused("sim p.hex --profile p.folded")
+            .contains("needs the symbols")
+    );
 }
 
 /// A place without the number after its name.

@@ -21,10 +21,10 @@ pub struct Form {
     pub inst: Inst,
 }
 
-/// Flags of memory accesses that have a row of their own.
+/// The memory flags with their own row in the table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Not a load or store of CLIF that may be misaligned, or one without flags.
+    /// Without the flag `aligned`, or not a load or store of CLIF that may be misaligned.
     Plain,
     /// With the flag `aligned`.
     Aligned,
@@ -71,7 +71,8 @@ pub fn other_vectors() -> Vec<Type> {
     all
 }
 
-/// The forms of the instruction that the verifier accepts: one for each type that a freely typed operand can have.
+/// Returns the forms of the instruction that the verifier accepts: one for each type of a freely
+/// typed operand.
 pub fn forms(opcode: Opcode, ctrl: Type, access: Access) -> Vec<Form> {
     let constraints = opcode.constraints();
     if constraints.ctrl_typeset().is_some_and(|set| !set.contains(ctrl)) {
@@ -93,7 +94,7 @@ pub fn forms(opcode: Opcode, ctrl: Type, access: Access) -> Vec<Form> {
             .iter()
             .filter_map(|&free| {
                 let operands = operand_types(opcode, ctrl, free)?;
-                // Cranelift itself panics where it cannot compute the type of a result.
+                // Cranelift panics if it cannot compute the type of a result.
                 caught(|| build(opcode, ctrl, operands, access, convention)).ok()?
             })
             .filter(accepted)
@@ -105,7 +106,8 @@ pub fn forms(opcode: Opcode, ctrl: Type, access: Access) -> Vec<Form> {
     Vec::new()
 }
 
-/// The types of the fixed operands, where free ones have type `free`. Addresses have the width of this target.
+/// Returns the types of the fixed operands, with type `free` for free ones. Addresses have the
+/// width of this target.
 fn operand_types(opcode: Opcode, ctrl: Type, free: Option<Type>) -> Option<Vec<Type>> {
     let constraints = opcode.constraints();
     (0..constraints.num_fixed_value_arguments())
@@ -129,7 +131,8 @@ fn is_address(opcode: Opcode, index: usize) -> bool {
 }
 
 fn accepted(form: &Form) -> bool {
-    // Without a Cranelift target the verifier takes no function with these; there is nothing else to check about them.
+    // Without a Cranelift target the verifier rejects every function with these instructions, so
+    // this check skips them.
     let opcode = form.func.dfg.insts[form.inst].opcode();
     if matches!(opcode, Opcode::GetPinnedReg | Opcode::SetPinnedReg) {
         return true;
@@ -178,7 +181,7 @@ fn build(opcode: Opcode, ctrl: Type, operands: Vec<Type>, access: Access, conven
     Some(Form { func, inst })
 }
 
-/// A function to call, without arguments and results.
+/// Declares a function to call, without arguments and results.
 fn callee(func: &mut Function, convention: CallConv) -> cranelift_codegen::ir::FuncRef {
     let signature = func.import_signature(Signature::new(convention));
     func.import_function(ExtFuncData {
@@ -210,7 +213,7 @@ fn try_call(func: &mut Function, exits: &[Block], convention: CallConv) -> Instr
     }
 }
 
-/// An instruction of the format of an opcode. A flat table: an arm for each format.
+/// Returns an instruction of the format of an opcode. A flat table: an arm for each format.
 #[expect(clippy::too_many_arguments, reason = "everything an instruction may refer to")]
 fn data(
     func: &mut Function,

@@ -1,19 +1,19 @@
-//! Imports go one way: no circle of more than four files in any crate.
+//! Imports have one direction: no crate has an import cycle of more than four files.
 //!
-//! An edge goes from a file to each file of its crate that a `use` or a path with `crate::` or `super::` in it names, as deep as the path is one of
-//! modules. Unit tests do not count.
+//! An edge leads from a file to each file of its crate that a `use` or a path with `crate::` or
+//! `super::` names, up to the last module in the path. Unit tests do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Files of a circle.
+/// The maximum number of files in a cycle.
 const MOST: usize = 4;
 
 /// The path of a module in its crate.
 type Module = Vec<String>;
 
-/// The modules of a crate, and the files that they are.
+/// Collects the modules of a crate with their files.
 fn modules(folder: &Path, module: &Module, found: &mut BTreeMap<Module, PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -33,7 +33,8 @@ fn modules(folder: &Path, module: &Module, found: &mut BTreeMap<Module, PathBuf>
     }
 }
 
-/// The text without comments and unit tests; `super` of a module inside the file is the file.
+/// Returns the text without comments and unit tests. `super` in a module inside the file becomes
+/// `self`.
 fn plain(text: &str) -> String {
     let text = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
     let mut out = String::new();
@@ -51,7 +52,7 @@ fn plain(text: &str) -> String {
     out
 }
 
-/// The paths that a tree of `use` stands for.
+/// Appends the paths of a `use` tree.
 fn expand(tree: &str, paths: &mut Vec<String>) {
     let tree = tree.trim();
     let Some((prefix, rest)) = tree.split_once('{') else {
@@ -75,7 +76,7 @@ fn expand(tree: &str, paths: &mut Vec<String>) {
     }
 }
 
-/// The paths in a text.
+/// Returns the paths in a text.
 fn paths(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for statement in text.split(';') {
@@ -86,7 +87,7 @@ fn paths(text: &str) -> Vec<String> {
         }
     }
     for word in text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')) {
-        // With a brace behind it, it is a tree, which was expanded.
+        // A path before a brace is a tree, which was expanded already.
         let is_path = word.starts_with("crate::") || word.starts_with("super::");
         if is_path && !word.ends_with(':') {
             found.push(word.to_owned());
@@ -95,7 +96,7 @@ fn paths(text: &str) -> Vec<String> {
     found
 }
 
-/// The module that a path in a module names.
+/// Returns the module that a path names, seen from a module.
 fn target(path: &str, from: &Module, all: &BTreeMap<Module, PathBuf>) -> Option<Module> {
     let mut segments = path
         .split("::")
@@ -122,12 +123,12 @@ fn target(path: &str, from: &Module, all: &BTreeMap<Module, PathBuf>) -> Option<
         }
         module = next;
     }
-    // A path that names neither a place in the crate nor a module below is of another crate.
+    // A path that names neither the crate nor a child module belongs to another crate.
     let named = ["crate", "self", "super"].iter().any(|word| path.starts_with(word));
     (module != *from && (named || module != start)).then_some(module)
 }
 
-/// All that can be reached from a module.
+/// Returns all modules that are reachable from a module.
 fn reached(from: &Module, edges: &BTreeMap<Module, BTreeSet<Module>>) -> BTreeSet<Module> {
     let mut found = BTreeSet::new();
     let mut work = vec![from.clone()];

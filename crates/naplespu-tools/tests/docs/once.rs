@@ -1,20 +1,21 @@
-//! No crate is built twice for the commands of the README.
+//! The commands of the README build no crate twice.
 //!
-//! The build script of the runtime runs the compiler, so Cranelift and the compiler are dependencies of a build script and of programs.
-//! Cargo builds them once if features and profile are the same for both, which the manifest of the runtime takes care of.
+//! The build script of the runtime runs the compiler, so Cranelift and the compiler are
+//! dependencies of a build script and of programs. Cargo builds them once if features and profile
+//! are the same for both; the manifest of the runtime ensures that.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-/// What Cargo would build, as text of JSON.
+/// Returns Cargo's build plan as JSON.
 fn unit_graph(arguments: &[&str]) -> String {
     let out = Command::new(env!("CARGO"))
         .args(arguments)
         .args(["--offline", "--unit-graph", "-Z", "unstable-options"])
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
-        // The graph is for nightly toolchains only, otherwise.
+        // Only nightly toolchains print the graph without this variable.
         .env("RUSTC_BOOTSTRAP", "1")
         .output()
         .unwrap();
@@ -22,7 +23,8 @@ fn unit_graph(arguments: &[&str]) -> String {
     String::from_utf8(out.stdout).unwrap()
 }
 
-/// Libraries that are built more than once, and in what the first two differ.
+/// Returns the libraries that are built more than once, with the difference between the first two
+/// units.
 fn built_twice(graph: &str) -> Vec<String> {
     let graph: Value = serde_json::from_str(graph).unwrap();
     let units = graph["units"].as_array().unwrap();
@@ -45,13 +47,13 @@ fn built_twice(graph: &str) -> Vec<String> {
         .collect()
 }
 
-/// The entry of the library of that name.
+/// Returns the entry of the library with this name.
 fn library_of<'a>(libraries: &BTreeMap<(&'a str, &'a str), Vec<&Value>>, name: &str) -> (&'a str, &'a str) {
     let mut of_name = libraries.keys().filter(|(_, library)| *library == name);
     *of_name.next().unwrap_or_else(|| panic!("{name} is not in the graph"))
 }
 
-/// In what two units of a library differ.
+/// Describes the difference between two units of a library.
 fn difference(first: &Value, second: &Value) -> String {
     let features = |unit: &Value| -> BTreeSet<String> {
         let all = unit["features"].as_array().unwrap();

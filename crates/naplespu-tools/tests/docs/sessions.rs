@@ -1,4 +1,4 @@
-//! What is refused beside opcodes and types, and the command lines shown in the documents.
+//! Refusals that do not depend on opcodes and types, and the command lines in the documents.
 
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
-/// A construct, why it is refused, and CLIF that has it.
+/// A construct, the reason for its refusal, and CLIF that contains it.
 const LIMITS: &[(&str, &str, &str)] = &[
     (
         "A handler whose context is a vector that no register holds",
@@ -51,7 +51,7 @@ const LIMITS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// The list of these constructs with the message for each.
+/// Returns the list of these constructs with their messages.
 pub fn limits(isa: &Isa) -> String {
     let mut text = String::new();
     for (name, why, clif) in LIMITS {
@@ -83,9 +83,9 @@ const DOCUMENTS: &[&str] = &[
     "atomics.md",
 ];
 
-/// Runs every command line shown in a block of kind `console`. Files shown in a block of kind `clif NAME` are there under
-/// this name. The block has to show the whole output, where a line `...` stands for any lines; with
-/// `CRANELIFT_TEST_BLESS=1` output that does not fit is replaced.
+/// Runs every command line in a block of kind `console`. A block of kind `clif NAME` is a file with
+/// this name. The block must contain the whole output, where a line `...` stands for any lines.
+/// With `CRANELIFT_TEST_BLESS=1`, the test replaces output that differs.
 #[test]
 fn command_lines_do_what_the_documents_show() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -133,7 +133,7 @@ fn command_lines_do_what_the_documents_show() {
     assert!(ran > 8, "only {ran} command lines found");
 }
 
-/// What the command prints: standard error after standard output.
+/// Returns the output of the command: standard output, then standard error.
 fn run(folder: &Path, command: &str) -> String {
     let mut words = command.split_whitespace();
     assert_eq!(words.next(), Some("clif-util"), "cannot run `{command}`");
@@ -150,7 +150,7 @@ fn run(folder: &Path, command: &str) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Whether the texts agree; a line `...` stands for any lines.
+/// Returns whether the texts agree, where a line `...` stands for any lines.
 fn same(expected: &str, text: &str) -> bool {
     fn go(expected: &[&str], text: &[&str]) -> bool {
         match expected {

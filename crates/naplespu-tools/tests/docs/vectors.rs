@@ -1,4 +1,4 @@
-//! What operations on vectors of other than sixteen lanes cost: `docs/vectors.md`.
+//! The costs of operations on short vectors, for `docs/vectors.md`.
 
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
@@ -17,31 +17,47 @@ const TYPES: [&str; 11] = [
 const HEAD: &str = "\
 # Short and long vectors
 
-Made by `cargo test --test docs`, which compiles a function for each number; do not edit. `docs/clif-support.md` says what there is, `docs/abi.md` how vectors are passed.
+Made by `cargo test --test docs`, which compiles a function for each number; do not edit.
+[clif-support.md](clif-support.md) lists the supported instructions, and [abi.md](abi.md) describes
+how vectors are passed.
 
-A vector of 2, 4 or 8 lanes of `i8`, `i16`, `i32` or `f32` is held like one of sixteen lanes, with its lanes first, and an operation on lanes is the same instruction. What the other lanes
-hold means nothing and never shows. A vector of 32 or 64 such lanes is held in two or four registers, and an operation on lanes is done to each of them. Lanes of other types (`i64`, `f64`, `f16`) are scalars, but `i64x8` and `i64x16` on their way from memory to memory are two vectors, of low and of high
-words. The numbers are machine instructions at `opt_level=speed`, beside the return and nops, of a function that does nothing else. In parentheses is what comes before them to load
-constants, which a loop does once. `call` means a routine of the runtime.
+A vector of 2, 4 or 8 lanes of `i8`, `i16`, `i32` or `f32` occupies the first lanes of a vector
+register of sixteen lanes. An operation on it is the same instruction as on sixteen lanes. The other
+lanes are undefined and never visible. A vector of 32 or 64 such lanes occupies two or four
+registers, and an operation is executed on each of them. Lanes of other types (`i64`, `f64`, `f16`) are scalars,
+except that `i64x8` and `i64x16` can be two vectors, of low and high words, between a load and a
+store.
+
+A number in the table is the machine instructions at `opt_level=speed`, without the return and nops,
+of a function with this operation only. In parentheses are the instructions that load constants
+before them, which a loop executes once. `call` is a call of a runtime routine.
 
 ";
 
 const TAIL: &str = "
-- An aligned load (the flag `aligned`) takes the line of the cache that the vector is in, and shuffles its words down. Whatever else is in the line is read and not used: a cache holds whole
-  lines, and memory ends at the end of one, the stack and the scratchpad likewise. A load of a stack slot knows its place in the line. Without the flag, a load of sixteen bytes takes the
-  line of the first byte and that of the last one, so it touches no line that the vector is not in.
-- A store to main memory writes all sixteen lanes whatever the mask says, but a store of bytes writes sixteen of them. So sixteen bytes are made bytes and stored at once, if they are aligned; else a
-  routine stores them as words, 10 instructions at an address aligned to words and about 28 at others. No byte beside the vector is written, and none is read and written back.
-- A cast to smaller lanes is a shuffle and a shift. One to larger lanes goes through the frame: a store packs the lanes and a load takes the words. Casts that nobody needs, such as those
-  between two operations on the same shape, cost nothing.
-- What is loaded, hardly used and stored is done lane by lane where that takes fewer instructions: a copy of an `i32x4` is four loads and four stores, as of `i64x2`.
-- In the scratchpad short vectors are loaded and stored lane by lane.
-- An access to a vector of several registers is one for each register, and the flag `aligned` says that the vector is aligned to its whole size. `select` chooses all registers by one branch.
-- `sqrt` and `fma`, and all arithmetic of floats with `strict_float=true`, are a call for each lane.
+- An aligned load (the flag `aligned`) loads the cache line of the vector and shuffles its words
+  down. It reads the rest of the line as well and ignores it. This is safe because a cache holds
+  whole lines, and memory, stack and scratchpad end at the end of a line. For a load of a stack
+  slot, the offset in the line is constant. Without the flag, a load of sixteen bytes loads the
+  lines of the first and the last byte, so it touches only lines of the vector.
+- A vector store to main memory writes all lanes whatever the mask is, but a store of bytes writes
+  only sixteen bytes. So the lanes of a short vector of sixteen bytes are converted to bytes and
+  stored at once if the address is aligned. Otherwise a routine stores them as words, in 10
+  instructions at an address aligned to words and about 28 at others. No byte beside the vector is
+  read or written.
+- A cast to smaller lanes is a shuffle and a shift. A cast to larger lanes goes through the frame: a
+  store packs the lanes and a load reads the words. Casts without a use, such as those between two
+  operations on the same shape, cost nothing.
+- A vector that is loaded, hardly used and stored is processed lane by lane if that takes fewer
+  instructions: a copy of an `i32x4` is four loads and four stores, like a copy of an `i64x2`.
+- In the scratchpad, short vectors are loaded and stored lane by lane.
+- An access to a vector of several registers is one access for each register; the flag `aligned`
+  promises alignment to the size of the whole vector. `select` moves all registers with one branch.
+- `sqrt` and `fma`, and all float arithmetic with `strict_float=true`, are a call for each lane.
 ";
 
-/// Operations: what they are called, the types of operands, the type of the result, and the function's body. `T` is the type, `L` that
-/// of a lane, `B` that of the truth of lanes, `C` the type that is cast to.
+/// Operations: name, types of operands, type of the result, and body of the function. `T` is the
+/// type, `L` that of a lane, `B` that of a compare's result, `W` that of widened lanes.
 const OPERATIONS: [(&str, &str, &str, &str); 33] = [
     ("`load` aligned", "i32", "T", "v9 = load.T aligned v0"),
     ("`load`", "i32", "T", "v9 = load.T v0"),
@@ -118,7 +134,7 @@ const OPERATIONS: [(&str, &str, &str, &str); 33] = [
     ("`swiden_low`", "T", "W", "v9 = swiden_low v0"),
 ];
 
-/// The function of an operation on a type; none if CLIF has no such form.
+/// Returns the function of an operation on a type, or `None` if CLIF has no such form.
 fn function(ty: &str, (_, params, result, body): (&str, &str, &str, &str)) -> Option<Function> {
     let (lane, count) = ty.split_once('x')?;
     let bits: u32 = lane[1..].parse().ok()?;
@@ -175,7 +191,8 @@ fn function(ty: &str, (_, params, result, body): (&str, &str, &str, &str)) -> Op
     Some(function)
 }
 
-/// How many instructions the function takes, and how many of them load constants.
+/// Returns the number of instructions of the function, with those that load constants in
+/// parentheses.
 fn cost(isa: &Isa, function: Function) -> String {
     let mut ctx = Context::for_function(function);
     let code = isa.compile(&mut ctx, &mut ControlPlane::default()).unwrap();
@@ -185,7 +202,7 @@ fn cost(isa: &Isa, function: Function) -> String {
     let counts = insts
         .iter()
         .filter(|inst| !matches!(inst.opcode, Opcode::JRET | Opcode::NOP));
-    // Constants stand behind the code, and their address is in the scratch register.
+    // Constants follow the code, and their address is in the scratch register.
     let of_constants = |inst: &&Inst| inst.to_string().split([' ', ',', '(', ')']).any(|word| word == "tr");
     let constants = counts.clone().filter(of_constants).count();
     let mut text = (counts.count() - constants).to_string();

@@ -1,4 +1,4 @@
-//! `clif-util asm`: assembly to memory images.
+//! `clif-util asm`: assembles to memory images and object files.
 
 use crate::disasm::{parse_address, parse_base};
 use crate::{Outcome, Stop, input, output};
@@ -16,15 +16,15 @@ pub struct Args {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Where to write the image to instead of standard output
+    /// Output file for the image instead of standard output
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 
-    /// What to make: an image, or a relocatable object file for `link`
+    /// The kind of output: an image, or a relocatable object file for `link`
     #[arg(long, value_enum, default_value_t = Emit::Image, value_name = "KIND")]
     emit: Emit,
 
-    /// What to write of an image
+    /// The format of the image
     #[arg(long, value_enum, default_value_t = OutputFormat::Hex, value_name = "FORMAT")]
     format: OutputFormat,
 
@@ -49,7 +49,7 @@ pub struct Args {
     symbols: Option<PathBuf>,
 }
 
-/// What a source becomes.
+/// The kind of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Emit {
     /// Bytes with addresses
@@ -58,18 +58,18 @@ enum Emit {
     Obj,
 }
 
-/// Formats of images that are written.
+/// The formats of written images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OutputFormat {
     /// Hexadecimal words, `@` and an address before each piece
     Hex,
     /// Verilog's `$readmemh`: bytes, `@` and an address before each piece
     Verilog,
-    /// Little-endian words as they stand in memory, from the first to the last byte, zeros in gaps
+    /// Little-endian words from the first to the last byte in memory, with zeros in gaps
     Flat,
-    /// `_mem.hex`: 64 bytes a line from address 0 on, last byte first
+    /// `_mem.hex`: lines of 64 bytes from address 0 on, last byte first
     Mem,
-    /// `_mem_standalone.hex`: address and 64 bytes a line
+    /// `_mem_standalone.hex`: lines of an address and 64 bytes
     Standalone,
 }
 
@@ -125,7 +125,7 @@ pub fn run(args: &Args) -> Outcome {
     if args.show_encoding {
         output::print(show_encoding(&source.text, &object, &linked).as_bytes())?;
     }
-    // What is printed is instead of the image, unless that goes to a file.
+    // A listing replaces the image on standard output, but not an image in a file.
     if args.output.is_some() || !(args.listing || args.show_encoding) {
         let bytes = linked.image.write(args.format.into());
         let bytes = bytes.map_err(|error| Stop::Fault(format!("{error}; `--format hex` leaves gaps out")))?;
@@ -134,13 +134,13 @@ pub fn run(args: &Args) -> Outcome {
     Ok(())
 }
 
-/// Reports the errata of the hardware that a program meets. It is assembled all the same.
+/// Reports the hardware errata that a program meets. The program is assembled all the same.
 fn warn(source: &Source, object: &Object) {
     let warnings: Vec<Diagnostic> = asm::warnings(object).into_iter().map(diagnostic).collect();
     output::report(&source.render_warnings(&warnings));
 }
 
-/// The text of a source. That it is not UTF-8 is reported.
+/// Returns the text of a source. Reports bytes that are not UTF-8.
 fn text(name: String, bytes: Vec<u8>) -> Result<Source, Stop> {
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Source::new(name, text)),
@@ -163,7 +163,7 @@ fn assemble(source: &Source, placement: &Placement) -> Result<(Object, Linked), 
 }
 
 fn diagnostic(fault: Fault) -> Diagnostic {
-    // Faults of placing have no place in the source.
+    // Errors of section placement have no source location.
     let nowhere = fault.label.is_empty() && fault.span.is_empty();
     Diagnostic {
         message: fault.message,

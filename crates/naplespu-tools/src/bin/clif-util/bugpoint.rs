@@ -1,4 +1,4 @@
-//! `clif-util bugpoint`: a CLIF file made as small as possible that still shows what is wrong.
+//! `clif-util bugpoint`: makes a CLIF file as small as possible while a failure persists.
 
 use crate::{Outcome, Stop, input, output};
 use cranelift_codegen::data_value::DataValue;
@@ -16,7 +16,7 @@ use naplespu_reduce::Candidate;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Make a CLIF file smaller that makes the compiler fail
+/// Make a CLIF file smaller while it still makes the compiler fail
 #[derive(clap::Args)]
 pub struct Args {
     /// A CLIF file; `-` is standard input
@@ -26,24 +26,27 @@ pub struct Args {
     #[command(flatten)]
     target: input::TargetArgs,
 
-    /// A shell command that gets the path of a smaller file as its last argument, and ends with 0 if the file still shows what is wrong. Without it
-    /// and without --mismatch, the compiler has to panic, or to report an error that is not one of its input
+    /// A shell command that tests a candidate: it receives the path of a smaller file as its last
+    /// argument, and exits with 0 if the failure persists. Without this option and --mismatch, the
+    /// failure is a panic of the compiler, or an error that is not caused by its input
     #[arg(long, value_name = "CMD", conflicts_with = "mismatch")]
     check: Option<String>,
 
-    /// Keep that a run line comes to something else, compiled and simulated, than in Cranelift's interpreter
+    /// The failure is a run line with another result in the simulator than in Cranelift's
+    /// interpreter
     #[arg(long)]
     mismatch: bool,
 
-    /// Files that are tried at most
+    /// Maximum number of candidates
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     tries: usize,
 
-    /// CLIF instructions that a line may execute in the interpreter, and a thousandth of what it may execute as machine instructions
+    /// CLIF instructions that a line may execute in the interpreter; it may execute a thousand
+    /// times as many machine instructions
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     max_steps: u64,
 
-    /// Where to write to instead of standard output
+    /// Output file instead of standard output
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 }
@@ -64,7 +67,7 @@ pub fn run(args: &Args) -> Outcome {
     }
     let (mut tried, mut fault) = (0u32, None);
     let small = naplespu_reduce::file(whole, args.tries, |candidate| {
-        // After a fault nothing holds, and the reduction ends soon.
+        // After an error no candidate holds, so the reduction ends soon.
         if fault.is_some() {
             return false;
         }
@@ -81,13 +84,13 @@ pub fn run(args: &Args) -> Outcome {
     output::write(args.output.as_deref(), small.to_string().as_bytes())
 }
 
-/// What a smaller file has to show.
+/// The failure that a smaller file must keep.
 enum Check<'a> {
     /// The compiler fails.
     Failure(Config),
-    /// Simulation and interpretation differ.
+    /// Simulation and interpretation have different results.
     Mismatch(Config, u64),
-    /// A command says so.
+    /// A shell command accepts the file.
     Command(&'a str, tempfile::TempDir),
 }
 
@@ -100,12 +103,12 @@ impl<'a> Check<'a> {
         })
     }
 
-    /// What is said of a file that does not show it.
+    /// Returns a description of a file without the failure.
     fn absent(&self) -> &'static str {
         match self {
-            Self::Failure(_) => "the compiler takes or refuses all functions as it should",
-            Self::Mismatch(..) => "no run line comes to something else than in the interpreter",
-            Self::Command(..) => "the command does not end with 0",
+            Self::Failure(_) => "the compiler compiles or refuses all functions as expected",
+            Self::Mismatch(..) => "no run line has another result than in the interpreter",
+            Self::Command(..) => "the command does not exit with 0",
         }
     }
 
@@ -114,7 +117,7 @@ impl<'a> Check<'a> {
         if let Self::Command(command, folder) = self {
             return says_so(command, &folder.path().join("small.clif"), &text);
         }
-        // What it is when somebody reads it again.
+        // The candidate is parsed again, as a reader of the result will do.
         let file = ClifFile::parse("small.clif", text.as_bytes());
         if !file.faults.is_empty() {
             return Ok(false);
@@ -137,7 +140,7 @@ fn says_so(command: &str, path: &Path, text: &str) -> Result<bool, Stop> {
         .stderr(Stdio::null())
         .status()
         .map_err(|error| Stop::Fault(format!("sh: {error}")))?;
-    // What a shell says of a command that it could not start.
+    // The exit statuses of a shell that could not start the command.
     let why = match status.code() {
         Some(127) => "was not found",
         Some(126) => "cannot be executed",
@@ -146,7 +149,7 @@ fn says_so(command: &str, path: &Path, text: &str) -> Result<bool, Stop> {
     Err(Stop::Fault(format!("--check: `{command}` {why}")))
 }
 
-/// Whether the compiler panics or fails in a way that is no refusal.
+/// Returns whether the compiler panics or fails in a way that is not a refusal.
 fn fails(file: &ClifFile, config: &Config) -> bool {
     let Ok(isa) = config.isa() else { return false };
     file.functions.iter().any(|case| {
@@ -160,13 +163,13 @@ fn fails(file: &ClifFile, config: &Config) -> bool {
     })
 }
 
-/// Whether a run line that the interpreter can execute comes to something else in the simulator.
+/// Returns whether a run line that the interpreter can execute has another result in the simulator.
 fn differs(file: &ClifFile, config: &Config, steps: u64) -> bool {
     let Ok(isa) = config.isa() else { return false };
     let mut program = Program::new(isa);
     program.set_step_limit(steps.saturating_mul(STEPS));
     for case in &file.functions {
-        // One that is refused does not matter if no run line gets to it.
+        // A refused function does not matter if no run line reaches it.
         if caught(|| program.define(&case.func)).is_err() {
             return false;
         }
@@ -191,7 +194,7 @@ fn differs(file: &ClifFile, config: &Config, steps: u64) -> bool {
             }
             (Ok(_), Err(CallError::Trap { .. })) => true,
             (Err(CallError::Trap { .. }), Ok(_)) => true,
-            // The interpreter has no opinion, or neither has come to a result.
+            // The interpreter cannot execute the line, or both stopped without a result.
             _ => false,
         };
         expected
@@ -199,7 +202,7 @@ fn differs(file: &ClifFile, config: &Config, steps: u64) -> bool {
     found
 }
 
-/// Whether two results are the same, where a NaN is like any other.
+/// Returns whether two results are equal, where all NaNs are equal.
 fn is_same(a: &DataValue, b: &DataValue) -> bool {
     let is_nan = |value: &DataValue| match value {
         DataValue::F32(value) => value.is_nan(),

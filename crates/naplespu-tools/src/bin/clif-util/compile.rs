@@ -1,4 +1,4 @@
-//! `clif-util compile`: CLIF to machine code, and every form in between.
+//! `clif-util compile`: compiles CLIF to machine code and to every form in between.
 
 use crate::{Outcome, Stop, explain, html, input, output};
 use clap::ValueEnum;
@@ -32,11 +32,12 @@ pub struct Args {
     #[arg(short = 'D', long)]
     disassemble: bool,
 
-    /// What to print; assembly if neither this nor -D is given
+    /// Forms to print; assembly if neither this nor -D is given
     #[arg(long, value_name = "FORM", value_delimiter = ',')]
     emit: Vec<Form>,
 
-    /// Say of each innermost loop whether it was vectorised, or why not, and of each instruction which rule made it; or one of both
+    /// Report whether each innermost loop was vectorized, or why not, and the rule that made each
+    /// instruction; or only one of both
     #[arg(long, value_name = "WHAT", value_delimiter = ',', num_args = 0..=1, require_equals = true, default_missing_value = "loops,rules")]
     explain: Vec<Matter>,
 
@@ -44,32 +45,33 @@ pub struct Args {
     #[arg(long, value_name = "PASS", value_delimiter = ',')]
     disable_pass: Vec<Left>,
 
-    /// Print the time that each stage of the compiler took, after all else
+    /// Print the time of each stage of the compiler, at the end
     #[arg(short = 'T', long)]
     time_passes: bool,
 
-    /// Give each function of an object file a section of its own, so that `link --gc-sections` can leave it out
+    /// Put each function of an object file into its own section, so that `link --gc-sections` can
+    /// remove it
     #[arg(long)]
     function_sections: bool,
 
-    /// Where to write to instead of standard output; `--emit=bytes` alone is then written raw
+    /// Output file instead of standard output; `--emit=bytes` alone writes raw bytes to it
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 }
 
-/// What can be explained.
+/// The kinds of explanations.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Matter {
-    /// Of each innermost loop whether it was vectorised and how, or why not
+    /// Whether and how each innermost loop was vectorized, or why not
     Loops,
-    /// Of each instruction the rule that made it, with its line in td or ISLE, or what else did
+    /// The rule that made each instruction, with its line in td or ISLE, or another origin
     Rules,
 }
 
-/// What can be printed of a function on its way through the compiler.
+/// A printable form of a function.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Form {
-    /// CLIF as it was read.
+    /// The input CLIF.
     Clif,
     /// A stage of the compiler.
     Stage(Stage),
@@ -79,7 +81,7 @@ enum Form {
     Bytes,
     /// A relocatable object file of all functions.
     Obj,
-    /// A page with all functions in all forms.
+    /// An HTML page with all functions in all forms.
     Html,
 }
 
@@ -97,18 +99,16 @@ impl Form {
 
     fn about(self) -> &'static str {
         match self {
-            Form::Clif => "CLIF as it was read",
+            Form::Clif => "The input CLIF",
             Form::Stage(stage) => stage.about(),
             Form::Asm => "Assembly",
             Form::Bytes => "Machine code: hexadecimal words, or raw bytes with -o",
             Form::Obj => "A relocatable object file of all functions, alone and with -o",
-            Form::Html => {
-                "A page for a browser, alone: all forms side by side, why each instruction is there, and what it costs"
-            }
+            Form::Html => "An HTML page, alone: all forms side by side, with provenance and cost of each instruction",
         }
     }
 
-    /// The stage of the compiler that has this form.
+    /// Returns the stage of the compiler that produces this form.
     fn stage(self) -> Option<Stage> {
         match self {
             Form::Stage(stage) => Some(stage),
@@ -119,7 +119,7 @@ impl Form {
 
 impl ValueEnum for Form {
     fn value_variants<'a>() -> &'a [Self] {
-        // Stages are those of the compiler: a new one is known here without another line.
+        // The list comes from the compiler's stages, so a new stage needs no change here.
         static FORMS: LazyLock<Vec<Form>> = LazyLock::new(|| {
             let stages = Stage::ALL.iter().copied().map(Form::Stage);
             [Form::Clif]
@@ -181,7 +181,7 @@ pub fn run(args: &Args) -> Outcome {
         if shown.forms.len() > 1 || others {
             let name = form.name();
             return Err(Stop::Usage(format!(
-                "--emit={name} makes a file of its own: nothing else is printed with it"
+                "--emit={name} writes a separate file and excludes all other output"
             )));
         }
         return match form {
@@ -251,19 +251,20 @@ fn object(args: &Args, file: &ClifFile, isa: Isa) -> Outcome {
     output::write_file(args.output.as_deref(), &module.emit().map_err(fault)?)
 }
 
-/// What is printed of each function.
+/// The parts to print of each function.
 struct Shown {
     forms: Vec<Form>,
     disassembly: bool,
-    /// What is said about loops.
+    /// Explanations of loops.
     loops: bool,
-    /// What is said about instructions.
+    /// Explanations of instructions.
     rules: bool,
-    /// Bytes as they are, and nothing else.
+    /// Raw bytes, and nothing else.
     raw: bool,
 }
 
-/// One function in the forms asked for, in pipeline order, and how many references its bytes leave open.
+/// Returns one function in the requested forms, in pipeline order, and the number of unresolved
+/// references in its bytes.
 fn compile(isa: &Isa, worker: &mut Worker, func: &Function, shown: &Shown) -> Result<(Vec<u8>, usize), CompileError> {
     let request: StageRequest = shown.forms.iter().filter_map(|form| form.stage()).collect();
     let Worker { compiler, ctx } = worker;
@@ -282,7 +283,7 @@ fn compile(isa: &Isa, worker: &mut Worker, func: &Function, shown: &Shown) -> Re
     }
     let params = Some(&ctx.func.params);
     let mut text = String::new();
-    // With rules, nothing is said about loops where there are none.
+    // With rules, a function without loops has no report on loops.
     let loops = shown.loops && !(shown.rules && code.loops.is_empty());
     let others = [shown.disassembly, loops, shown.rules];
     let several = shown.forms.len() + others.iter().filter(|&&is_shown| is_shown).count() > 1;
@@ -330,7 +331,7 @@ fn section(text: &mut String, titled: bool, title: &str, part: &str) {
     }
 }
 
-/// Little-endian words, one per line, as `disasm` and `sim` read them.
+/// Returns little-endian words, one on a line, as `disasm` and `sim` read them.
 fn hex_words(bytes: &[u8]) -> String {
     let mut text = String::new();
     for word in bytes.chunks(4) {
@@ -343,7 +344,7 @@ fn hex_words(bytes: &[u8]) -> String {
     text
 }
 
-/// Why a function was not compiled, at the lines of the file.
+/// Returns the reasons why a function was not compiled, with their lines in the file.
 pub fn faults(file: &ClifFile, case: &FunctionCase, error: &CompileError) -> Vec<Diagnostic> {
     match error {
         CompileError::Verifier(errors) => case.verifier_diagnostics(&file.source, errors),

@@ -1,4 +1,4 @@
-//! `clif-util disasm`: instruction words and compiled functions to assembly.
+//! `clif-util disasm`: disassembles instruction words and compiled functions.
 
 use crate::{Outcome, Stop, input, output};
 use clap::ValueEnum;
@@ -23,45 +23,46 @@ pub struct Args {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// What the file is
+    /// The format of the file
     #[arg(long, value_enum, default_value_t = FormatArg::Auto, value_name = "FORMAT")]
     format: FormatArg,
 
-    /// Address of the first word of a flat binary, of hexadecimal words or of the code of a CLIF file
+    /// Address of the first word of a flat binary, of hexadecimal words or of the code of a CLIF
+    /// file
     #[arg(long, value_name = "ADDRESS", default_value = "0", value_parser = parse_base)]
     base: u32,
 
-    /// Names of addresses: a line for each, with a hexadecimal address, a letter for what it is (`T` code, `D`, `B` or `R` data;
-    /// not needed) and the name
+    /// File of symbols, one on a line: a hexadecimal address, an optional letter for its kind (`T`
+    /// code, `D`, `B` or `R` data) and the name
     #[arg(long, value_name = "FILE")]
     symbols: Option<PathBuf>,
 
-    /// Only the assembly, which `asm` assembles to the same bytes
+    /// Print only the assembly, which `asm` assembles to the same bytes
     #[arg(long)]
     plain: bool,
 }
 
-/// Formats of images.
+/// The formats of images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FormatArg {
-    /// Guess: an ELF file, hexadecimal text of one of the other formats, else a flat binary
+    /// Detect: an ELF file, hexadecimal text of one of the other formats, else a flat binary
     Auto,
-    /// Little-endian words as they stand in memory
+    /// Little-endian words in the order of memory
     Flat,
-    /// Hexadecimal 32-bit words as text; `@` and an address moves on
+    /// Hexadecimal 32-bit words as text; `@` sets the address
     Hex,
-    /// Bytes in hexadecimal, as Verilog's `$readmemh` reads them; `@` and an address moves on
+    /// Bytes in hexadecimal, as Verilog's `$readmemh` reads them; `@` sets the address
     Verilog,
-    /// `_mem.hex`: 64 bytes a line, last byte first
+    /// `_mem.hex`: lines of 64 bytes, last byte first
     Mem,
-    /// `_mem_standalone.hex`: address and 64 bytes a line
+    /// `_mem_standalone.hex`: lines of an address and 64 bytes
     Standalone,
     /// An executable ELF file
     Elf,
 }
 
 impl FormatArg {
-    /// The format, guessed if need be; none for ELF files.
+    /// Returns the format, detected if necessary, or `None` for ELF files.
     fn of(self, bytes: &[u8]) -> Option<Format> {
         Some(match self {
             FormatArg::Auto if elf::is_elf(bytes) => return None,
@@ -76,7 +77,7 @@ impl FormatArg {
     }
 }
 
-/// An unsigned number of 32 bits, hexadecimal with `0x`.
+/// Parses an unsigned number of 32 bits, hexadecimal with `0x`.
 pub fn parse_address(text: &str) -> Result<u32, String> {
     let digits = text.replace('_', "");
     let parsed = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
@@ -87,30 +88,30 @@ pub fn parse_address(text: &str) -> Result<u32, String> {
     parsed.ok_or_else(|| format!("`{text}` is not an address from 0 to 0xffffffff"))
 }
 
-/// An address of an instruction.
+/// Parses an address of an instruction.
 pub fn parse_base(text: &str) -> Result<u32, String> {
     let address = parse_address(text)?;
     if !address.is_multiple_of(INSTRUCTION_SIZE) {
         return Err(format!(
-            "instructions stand at multiples of {INSTRUCTION_SIZE}, and `{text}` is none"
+            "addresses of instructions are multiples of {INSTRUCTION_SIZE}, and `{text}` is not"
         ));
     }
     Ok(address)
 }
 
-/// A program that was read.
+/// A loaded program.
 pub struct Loaded {
     /// The name for messages.
     pub name: String,
-    /// The file.
+    /// The contents of the file.
     pub bytes: Vec<u8>,
-    /// Its format; none for an ELF file.
+    /// Its format, or `None` for an ELF file.
     pub format: Option<Format>,
-    /// What has to be in memory.
+    /// The memory contents.
     pub image: Image,
 }
 
-/// Reads an image. Its faults are reported.
+/// Reads an image. Reports its errors.
 pub fn read_image(path: &std::path::Path, format: FormatArg, base: u32) -> Result<Loaded, Stop> {
     let (name, bytes) = input::read(path)?;
     let guessed = format == FormatArg::Auto;
@@ -129,14 +130,15 @@ pub fn read_image(path: &std::path::Path, format: FormatArg, base: u32) -> Resul
         && !bytes.is_empty()
         && let Some(kind) = npu_link::file_kind(&bytes)
     {
-        let advice = "give its format if it is a flat binary all the same";
-        // Text that starts like an image: its first fault says more than what it seems to be.
+        let advice = "pass its format if it is a flat binary";
+        // For text that starts like an image, the first error is more helpful than the kind of the
+        // file.
         if kind == "text"
             && let Err(mut errors) = Image::parse(Format::HexWords, &bytes, base)
             && starts_as_words(&bytes, &errors)
         {
             errors.truncate(1);
-            report_image(&name, &bytes, errors, Some(format!("this is no image; {advice}")));
+            report_image(&name, &bytes, errors, Some(format!("this is not an image; {advice}")));
             return Err(Stop::Reported);
         }
         return Err(Stop::Fault(format!(
@@ -155,7 +157,7 @@ pub fn read_image(path: &std::path::Path, format: FormatArg, base: u32) -> Resul
     })
 }
 
-/// Whether there are hexadecimal words before the first fault of a text.
+/// Returns whether a text has hexadecimal words before its first error.
 fn starts_as_words(bytes: &[u8], errors: &[ImageError]) -> bool {
     let Some(first) = errors.first() else { return false };
     let lines = bytes.split(|&byte| byte == b'\n').take(first.line as usize);
@@ -167,7 +169,7 @@ fn starts_as_words(bytes: &[u8], errors: &[ImageError]) -> bool {
     before.is_ok_and(|image| !image.segments.is_empty())
 }
 
-/// Reports what is wrong with an image, each with its place.
+/// Reports the errors of an image, each with its source location.
 fn report_image(name: &str, bytes: &[u8], errors: Vec<ImageError>, note: Option<String>) {
     let source = Source::new(name.to_owned(), String::from_utf8_lossy(bytes).into_owned());
     let faults: Vec<_> = errors
@@ -236,7 +238,8 @@ pub fn run(args: &Args) -> Outcome {
     Ok(())
 }
 
-/// The names of addresses that an executable has. Of several of one name, the first counts: a source has one.
+/// Returns the symbols of an executable. Of several symbols with one name, only the first is kept,
+/// because a source can define a name only once.
 fn elf_symbols(file: &Loaded) -> Result<Vec<Symbol>, Stop> {
     let contents = elf::contents(&file.bytes).map_err(|error| Stop::Fault(format!("{}: {error}", file.name)))?;
     let mut seen = HashSet::new();
@@ -267,7 +270,7 @@ fn line(row: &Row) -> String {
     }
 }
 
-/// The functions of a CLIF file one after the other, with their names and the references between them.
+/// Returns the functions of a CLIF file in order, with their names and the references between them.
 fn compiled(args: &Args) -> Result<Input, Stop> {
     let file = input::read_clif(&args.file)?;
     let config = input::config_of(&file, &[])?;
@@ -298,7 +301,7 @@ fn compiled(args: &Args) -> Result<Input, Stop> {
     Ok(input)
 }
 
-/// Reads the names of addresses. Faults are reported.
+/// Reads a file of symbols. Reports its errors.
 fn read_symbols(path: &std::path::Path) -> Result<Vec<Symbol>, Stop> {
     let (name, bytes) = input::read(path)?;
     let source = Source::new(name, String::from_utf8_lossy(&bytes).into_owned());
@@ -326,7 +329,7 @@ fn read_symbols(path: &std::path::Path) -> Result<Vec<Symbol>, Stop> {
     Err(Stop::Reported)
 }
 
-/// A line of a file of symbols; nothing for a number that is not an address.
+/// Parses a line of a file of symbols. Returns `None` for a number that is not an address.
 fn symbol_line(text: &str) -> Result<Option<Symbol>, String> {
     let (address, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let digits = address.strip_prefix("0x").unwrap_or(address);

@@ -1,4 +1,4 @@
-//! Why each instruction is there, as text: for `compile --explain`.
+//! The provenance of each instruction as text, for `compile --explain`.
 
 use cranelift_codegen::ir::Function;
 use cranelift_naplespu::CompiledCode;
@@ -6,11 +6,11 @@ use cranelift_naplespu::explain::Explanation;
 use npu_mc::machine::INSTRUCTION_SIZE;
 use std::fmt::Write as _;
 
-/// Where the explanation of an instruction begins, unless the instruction is longer.
+/// The column of the explanation, unless the instruction is longer.
 const COLUMN: usize = 40;
 
-/// The assembly of the function, each instruction with its td record, the rules that made it and the CLIF instruction that it comes from, which is
-/// one of the optimized function.
+/// Returns the assembly of the function with, for each instruction, its td record, its rules and
+/// the instruction of the optimized CLIF that it comes from.
 pub fn rules(code: &CompiledCode, explanation: &Explanation, func: &Function) -> String {
     let mut text = String::new();
     let mut words = code.bytes.chunks_exact(INSTRUCTION_SIZE as usize);
@@ -35,7 +35,7 @@ pub fn rules(code: &CompiledCode, explanation: &Explanation, func: &Function) ->
     text
 }
 
-/// The name of the td record of an instruction.
+/// Returns the name of the td record of an instruction.
 fn record(word: &[u8]) -> &'static str {
     let word = word
         .iter()

@@ -1,9 +1,10 @@
-//! `clif-util sim --gdb`: the remote protocol of GDB over the simulator.
+//! `clif-util sim --gdb`: GDB's remote protocol for the simulator.
 //!
 //! # Structure
 //!
-//! `registers` is what GDB learns of the machine, `control` runs the threads and knows when to stop, `monitor` has the commands
-//! of our own. Here all that becomes implementations of the traits of `gdbstub`.
+//! `registers` describes the machine to GDB, `control` runs the threads and decides when to stop,
+//! and `monitor` has the additional commands. This module implements the traits of `gdbstub` with
+//! them.
 
 mod control;
 #[cfg(test)]
@@ -40,18 +41,18 @@ use std::fmt::Write as _;
 use std::marker::PhantomData;
 use std::net::{Ipv4Addr, TcpListener};
 
-/// Bytes of a packet: all registers in hexadecimal have to fit.
+/// Bytes of a packet, large enough for all registers in hexadecimal.
 const PACKET: usize = 1 << 15;
 
-/// Most bytes of memory that are read at once: the answer has to fit into a packet. Nobody who has been told its size asks
-/// for more.
+/// The maximum number of bytes of one read of memory, whose answer must fit into a packet. A
+/// debugger that has received the packet size requests no more.
 const MOST_BYTES: usize = PACKET / 2 - 4;
 
-/// Instructions between two looks at the connection.
+/// Instructions between two checks of the connection.
 const SLICE: u32 = 10_000;
 
-/// Waits for a debugger on the loopback interface and does what it says until it leaves. Port 0 is any free port; which one
-/// is reported on standard error. `info` is what the program says of itself.
+/// Waits for a debugger on the loopback interface and serves it until it detaches. Port 0 is any
+/// free port, which is reported on standard error. `info` is the debug information of the program.
 pub fn serve(machine: Machine, info: Option<ProgramInfo>, port: u16) -> Outcome {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
         .map_err(|e| Stop::Fault(format!("port {port} cannot be listened on: {e}")))?;
@@ -64,11 +65,11 @@ pub fn serve(machine: Machine, info: Option<ProgramInfo>, port: u16) -> Outcome 
     Ok(())
 }
 
-/// Does what comes over a connection says, until that is over; gives how it ended.
+/// Serves a connection until it ends. Returns a message with the reason of the end.
 ///
 /// # Errors
 ///
-/// The other side says what the protocol has not, or a packet longer than it was told.
+/// The peer sent data outside of the protocol, or a packet above the announced size.
 fn session<C: ConnectionExt<Error = std::io::Error>>(control: &mut Control, connection: C) -> Result<String, String> {
     let stub = GdbStubBuilder::new(connection).packet_buffer_size(PACKET).build();
     let stub = stub.map_err(|e| e.to_string())?;
@@ -77,13 +78,13 @@ fn session<C: ConnectionExt<Error = std::io::Error>>(control: &mut Control, conn
         Ok(DisconnectReason::TargetTerminated(signal)) => format!("the program was stopped by {signal}"),
         Ok(DisconnectReason::Disconnect) => "the debugger left".to_owned(),
         Ok(DisconnectReason::Kill) => "the debugger ended the program".to_owned(),
-        // Some leave without a word.
-        Err(error) if error.is_connection_error() => "the debugger is gone".to_owned(),
+        // Some debuggers close the connection without a message.
+        Err(error) if error.is_connection_error() => "the debugger disconnected".to_owned(),
         Err(error) => return Err(format!("gdb: {error}")),
     })
 }
 
-/// Runs the threads, with a look at the connection now and then.
+/// Runs the threads and polls the connection.
 struct Loop<C>(PhantomData<C>);
 
 impl<C: ConnectionExt<Error = std::io::Error>> BlockingEventLoop for Loop<C> {
@@ -97,7 +98,7 @@ impl<C: ConnectionExt<Error = std::io::Error>> BlockingEventLoop for Loop<C> {
     ) -> Result<Event<Reason>, WaitForStopReasonError<String, std::io::Error>> {
         loop {
             let stopped = (0..SLICE).find_map(|_| target.advance());
-            // Nobody may be left to read what the program prints.
+            // The reader of the program's output may have ended.
             let _ = output::print(target.new_output());
             if let Some(reason) = stopped {
                 return Ok(Event::TargetStopped(reason));
@@ -142,7 +143,7 @@ impl Target for Control {
     }
 }
 
-/// LLDB asks what host and process are before it asks for registers, and gives up without an answer.
+/// LLDB requests host and process information before registers, and fails without an answer.
 impl HostInfo for Control {
     fn host_info(&self, write_item: &mut dyn FnMut(&HostInfoResponse<'_>)) -> Result<(), String> {
         write_item(&HostInfoResponse::Triple(registers::TRIPLE));
@@ -163,7 +164,7 @@ impl ProcessInfo for Control {
 }
 
 impl Control {
-    /// The thread of a number, which may be any that a debugger says.
+    /// Returns the thread with a number, which may be any number that the debugger sends.
     fn known(&self, tid: Tid) -> TargetResult<usize, Self> {
         let thread = thread_of(tid);
         let known = self.threads().contains(&thread);
@@ -196,7 +197,7 @@ impl MultiThreadBase for Control {
     }
 
     fn write_addrs(&mut self, start: u32, data: &[u8], _: Tid) -> TargetResult<(), Self> {
-        // What a cache holds back would hide it.
+        // Dirty cache lines would hide the write.
         self.machine.write_back_caches().map_err(|_| TargetError::NonFatal)?;
         self.machine
             .memory_mut()
@@ -295,7 +296,7 @@ impl MultiThreadSingleStep for Control {
 
 impl MultiThreadSchedulerLocking for Control {
     fn set_resume_action_scheduler_lock(&mut self) -> Result<(), String> {
-        // Called after the actions of those that shall go on.
+        // Called after the actions of the threads that will run.
         self.lock_others();
         Ok(())
     }
@@ -351,7 +352,7 @@ impl ThreadExtraInfo for Control {
     fn thread_extra_info(&self, tid: Tid, buf: &mut [u8]) -> Result<usize, String> {
         let text = match self.known(tid) {
             Ok(thread) => monitor::thread_state(self, thread),
-            Err(_) => "there is no such thread".to_owned(),
+            Err(_) => "no such thread".to_owned(),
         };
         let len = text.len().min(buf.len());
         buf[..len].copy_from_slice(&text.as_bytes()[..len]);
@@ -362,7 +363,7 @@ impl ThreadExtraInfo for Control {
 impl MonitorCmd for Control {
     fn handle_monitor_cmd(&mut self, command: &[u8], mut out: ConsoleOutput<'_>) -> Result<(), String> {
         let text = monitor::run(self, &String::from_utf8_lossy(command));
-        // What the console does not take is lost.
+        // Output that the console does not accept is lost.
         let _ = out.write_str(&text);
         Ok(())
     }

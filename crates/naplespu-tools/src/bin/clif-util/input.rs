@@ -1,4 +1,4 @@
-//! Input files, and settings given on the command line.
+//! Input files and settings of the command line.
 
 use crate::Stop;
 use cranelift_naplespu::CodeCache;
@@ -22,21 +22,22 @@ pub struct TargetArgs {
     #[arg(long, default_value = TARGET, value_name = "TRIPLE", value_parser = parse_triple)]
     target: Triple,
 
-    /// A setting of Cranelift or of the target, for example `opt_level=speed`; wins over `set` lines of the file.
+    /// A setting of Cranelift or of the target, for example `opt_level=speed`; overrides `set`
+    /// lines of the file.
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = parse_setting)]
     pub settings: Vec<String>,
 }
 
-/// Where compiled functions are kept.
+/// The cache of compiled functions.
 #[derive(clap::Args)]
 pub struct CacheArgs {
-    /// Where compiled functions are kept, and looked for before they are compiled: a folder, or the address of a shared store
+    /// Cache of compiled functions: a folder, or the address of a shared store
     #[arg(long, value_name = "WHERE")]
     cache: Option<PathBuf>,
 }
 
 impl CacheArgs {
-    /// The cache that is asked for.
+    /// Opens the requested cache.
     pub fn open(&self) -> Result<Option<Arc<dyn CodeCache>>, Stop> {
         let Some(place) = &self.cache else {
             return Ok(None);
@@ -45,7 +46,7 @@ impl CacheArgs {
         Ok(Some(Arc::new(cache)))
     }
 
-    /// The target with the cache that is asked for.
+    /// Returns the target with the requested cache.
     pub fn with_cache(&self, isa: &Isa) -> Result<Isa, Stop> {
         Ok(match self.open()? {
             Some(cache) => isa.with_cache(cache),
@@ -59,7 +60,7 @@ fn parse_triple(text: &str) -> Result<Triple, String> {
         .map_err(|e: cranelift_naplespu::isa::LookupError| e.to_string())
 }
 
-/// Checks a setting, so that a wrong one is a fault of the command line.
+/// Checks a setting, so that a wrong one is an error of the command line.
 pub fn parse_setting(text: &str) -> Result<String, String> {
     Config::new()
         .set(text)
@@ -67,7 +68,7 @@ pub fn parse_setting(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// The bytes of a file, or of standard input for `-`, and its name in messages.
+/// Reads a file, or standard input for `-`. Returns its name for messages and its bytes.
 pub fn read(path: &Path) -> Result<(String, Vec<u8>), Stop> {
     if path.as_os_str() == "-" {
         let mut bytes = Vec::new();
@@ -81,7 +82,7 @@ pub fn read(path: &Path) -> Result<(String, Vec<u8>), Stop> {
     Ok((name, bytes))
 }
 
-/// A CLIF file without faults. Faults are reported.
+/// Reads a CLIF file. Reports its errors, and fails if it has any.
 pub fn read_clif(path: &Path) -> Result<ClifFile, Stop> {
     let (name, bytes) = read(path)?;
     let file = ClifFile::parse(&name, &bytes);
@@ -89,13 +90,13 @@ pub fn read_clif(path: &Path) -> Result<ClifFile, Stop> {
     Ok(file)
 }
 
-/// The configuration for a file: its first `target` line with the `set` lines before it, if there is one for this target, and the
-/// command line.
+/// Returns the configuration for a file: its first `target` line for this target with the `set`
+/// lines before it, if it has one, and the command line.
 pub fn config_of(file: &ClifFile, settings: &[String]) -> Result<Config, Stop> {
     let mut faults = Vec::new();
     let configs = FileConfigs::read(&file.header, None, settings, &mut faults);
     if configs.foreign {
-        // The command line names this target, whatever the file is for.
+        // The command line selects this target, whatever the target of the file is.
         faults.clear();
         let forced = ForcedTarget::default();
         let configs = FileConfigs::read(&file.header, Some(&forced), settings, &mut faults);
@@ -106,7 +107,7 @@ pub fn config_of(file: &ClifFile, settings: &[String]) -> Result<Config, Stop> {
     Ok(configs.list.into_iter().next().unwrap_or_default())
 }
 
-/// Faults of a file on standard error; an error if there are any.
+/// Reports errors of a file on standard error. Fails if there are any.
 pub fn report(file: &ClifFile, faults: &[Diagnostic]) -> Result<(), Stop> {
     if faults.is_empty() {
         return Ok(());
@@ -118,7 +119,7 @@ pub fn report(file: &ClifFile, faults: &[Diagnostic]) -> Result<(), Stop> {
     })
 }
 
-/// What the verifier has to say about all functions, at the lines of the file.
+/// Verifies all functions. Returns the errors with their lines in the file.
 pub fn verify(file: &ClifFile, config: &Config) -> Vec<Diagnostic> {
     let mut faults = Vec::new();
     for case in &file.functions {
@@ -136,13 +137,13 @@ pub fn verify(file: &ClifFile, config: &Config) -> Vec<Diagnostic> {
     faults
 }
 
-/// A panic while working on a function.
+/// Returns the diagnostic for a panic while a function was processed.
 pub fn panicked(file: &ClifFile, case: &FunctionCase, message: &str, panic: &Panic) -> Diagnostic {
     let span = file.source.code_span(case.line);
     Diagnostic::new(message, span, format!("in {}", case.name)).panicked(PanicIn::Target, panic)
 }
 
-/// A fault of a whole function.
+/// Returns a diagnostic for a whole function.
 pub fn at_function(file: &ClifFile, case: &FunctionCase, message: &str, why: String) -> Diagnostic {
     let span = file.source.code_span(case.line);
     Diagnostic::new(message, span, format!("in {}", case.name)).note(why)

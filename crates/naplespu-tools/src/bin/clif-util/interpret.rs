@@ -1,4 +1,4 @@
-//! `clif-util interpret`: run lines in Cranelift's interpreter.
+//! `clif-util interpret`: executes run lines in Cranelift's interpreter.
 
 use crate::{Outcome, input, output, run_lines};
 use cranelift_interpreter::environment::FunctionStore;
@@ -15,7 +15,7 @@ pub struct Args {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Tell each line
+    /// Print each line with its result
     #[arg(short, long)]
     verbose: bool,
 

@@ -1,4 +1,4 @@
-//! `clif-util isa`: registers, instructions and settings of the target, and all of one instruction.
+//! `clif-util isa`: prints registers, instructions and settings of the target, or one instruction.
 
 use crate::{Outcome, output};
 use clap::ValueEnum;
@@ -11,12 +11,12 @@ use std::fmt::Write as _;
 /// List registers, instructions with their encodings, and settings
 #[derive(clap::Args)]
 pub struct Args {
-    /// Only these parts, or all about the instructions with this record name or mnemonic
+    /// Only these parts, or the instructions with this record name or mnemonic
     #[arg(value_name = "PART|INSTRUCTION", value_parser = asked)]
     parts: Vec<Asked>,
 }
 
-/// What an argument asks for.
+/// A requested part.
 #[derive(Clone)]
 enum Asked {
     Part(Part),
@@ -46,7 +46,7 @@ fn asked(text: &str) -> Result<Asked, String> {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// Registers with their DWARF numbers and what the compiler does with them
+    /// Registers with their DWARF numbers and their use by the compiler
     Registers,
     /// Instructions with their encodings
     Instructions,
@@ -85,7 +85,7 @@ pub fn run(args: &Args) -> Outcome {
     output::print(text.as_bytes())
 }
 
-// Writing to a string does not fail, so the results of `writeln!` below say nothing.
+// Writing to a string does not fail, so the results of `writeln!` below are ignored.
 
 fn registers(text: &mut String) {
     let _ = writeln!(text, "Registers\n");
@@ -136,7 +136,7 @@ fn instructions(text: &mut String) {
     }
 }
 
-/// All about one instruction.
+/// Appends the description of one instruction.
 fn instruction(text: &mut String, opcode: Opcode) {
     let desc = opcode.desc();
     let _ = writeln!(text, "{}: {}", desc.name, desc.asm);

@@ -1,4 +1,4 @@
-//! `clif-util link`: objects and archives to a program.
+//! `clif-util link`: links objects and archives to a program.
 
 use crate::disasm::parse_address;
 use crate::{Outcome, Stop, input, output};
@@ -12,15 +12,16 @@ use std::path::PathBuf;
 /// Link object files and archives to an executable ELF file
 #[derive(clap::Args)]
 pub struct Args {
-    /// Object files, and archives of which members are taken as they are needed
+    /// Object files, and archives, whose members are linked if they are needed
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
-    /// Where to write the program to
+    /// Output file
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 
-    /// Where what goes: `default` (the testbench), `alveo` (the board), or a file of `code`, `data`, `stacks` and `stack_size`
+    /// Memory layout: `default` (the testbench), `alveo` (the board), or a file with `code`,
+    /// `data`, `stacks` and `stack_size`
     #[arg(long, value_name = "NAME|FILE", default_value = "default")]
     layout: String,
 
@@ -28,19 +29,21 @@ pub struct Args {
     #[arg(long, value_name = "SYMBOL", default_value = "main")]
     entry: String,
 
-    /// Leave out sections that nothing refers to
+    /// Remove sections without references
     #[arg(long)]
     gc_sections: bool,
 
-    /// Write the sections, what is in them, and the symbols to a file
+    /// Write the sections, their contents and the symbols to a file
     #[arg(long, value_name = "FILE")]
     map: Option<PathBuf>,
 
-    /// Threads that run the program, of all tiles together: they wait for constructors and the scratchpad
+    /// Threads that run the program, of all tiles together: all of them wait for constructors and
+    /// the scratchpad's contents
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=128))]
     threads: u32,
 
-    /// A copy of all instructions for each of the eight threads of a core, so that no thread hangs by the erratum `repeated_instruction_line_miss`
+    /// Give each of the eight threads of a core a copy of all instructions, so that no thread hangs
+    /// by the erratum `repeated_instruction_line_miss`
     #[arg(long, conflicts_with = "nostdlib")]
     text_per_thread: bool,
 
@@ -48,7 +51,7 @@ pub struct Args {
     #[arg(long)]
     nostdlib: bool,
 
-    /// A setting of the compiler, for the runtime
+    /// A setting of the compiler for the runtime
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = crate::input::parse_setting)]
     settings: Vec<String>,
 }
@@ -115,16 +118,16 @@ pub fn run(args: &Args) -> Outcome {
     }
 }
 
-/// Why a program without the function to start with is none.
+/// Returns a hint for a program without its entry function.
 fn entry_hint(nostdlib: bool) -> &'static str {
     if nostdlib {
-        "; the program starts there, `--entry` names another function"
+        "; the program starts there; `--entry` selects another function"
     } else {
-        "; the start-up code calls it: `--entry` names another function, `--nostdlib` leaves the start-up code out"
+        "; the start-up code calls it: `--entry` selects another function, `--nostdlib` leaves out the start-up code"
     }
 }
 
-/// The layout with the name, or in the file.
+/// Returns the layout with the name, or of the file.
 fn layout(name: &str) -> Result<MemoryLayout, Stop> {
     match name {
         "default" => return Ok(MemoryLayout::DEFAULT),
@@ -151,8 +154,8 @@ fn layout(name: &str) -> Result<MemoryLayout, Stop> {
             "stacks" => layout.stacks = number,
             "stack_size" => layout.stack_size = number,
             _ => {
-                let known = "there are `code`, `data`, `stacks` and `stack_size`";
-                return Err(fault(format!("`{key}` is no part of a layout; {known}")));
+                let known = "the keys are `code`, `data`, `stacks` and `stack_size`";
+                return Err(fault(format!("`{key}` is not part of a layout; {known}")));
             }
         }
     }
@@ -162,13 +165,13 @@ fn layout(name: &str) -> Result<MemoryLayout, Stop> {
         || !layout.stack_size.is_multiple_of(line)
     {
         return Err(fault(format!(
-            "`code` is a multiple of {word}, `stacks` and `stack_size` are of {line}"
+            "`code` must be a multiple of {word}, `stacks` and `stack_size` of {line}"
         )));
     }
     Ok(layout)
 }
 
-/// What is where, as text.
+/// Returns the memory map as text.
 fn map(program: &Program) -> String {
     let mut text = String::new();
     for section in program

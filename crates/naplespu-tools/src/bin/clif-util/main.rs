@@ -1,10 +1,11 @@
-//! `clif-util`: compile, assemble, run, test and look at CLIF and NPU code.
+//! `clif-util`: compiles, assembles, runs, tests and inspects CLIF and NPU code.
 //!
 //! # Contract
 //!
-//! One file per subcommand, `print` for two; this one only parses the command line. Results go to standard output, faults to standard error.
-//! Exit status: 0 if all is well, 1 if the input is bad or a test failed, 2 if the command line is wrong, 101 if something
-//! panicked, whatever else happened.
+//! Each subcommand has its own file (`print` has two); this file only parses the command line.
+//! Results go to standard output, errors to standard error. The exit status is 0 for success, 1 for
+//! bad input or a failed test, 2 for a bad command line, and 101 after a panic, whatever else
+//! happened.
 
 #![deny(missing_docs)]
 
@@ -42,7 +43,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use naplespu_reader::panics;
 use std::process::ExitCode;
 
-/// Compile, assemble, run, test and look at CLIF and NPU code.
+/// Compile, assemble, run, test and inspect CLIF and NPU code.
 #[derive(Parser)]
 #[command(name = "clif-util", version, arg_required_else_help = true)]
 struct Cli {
@@ -64,7 +65,7 @@ enum Command {
     Nm(nm::Args),
     Objcopy(objcopy::Args),
     Objdump(objdump::Args),
-    /// Print control-flow graphs in the language of Graphviz
+    /// Print control-flow graphs for Graphviz
     PrintCfg(print::Args),
     Prove(prove::Args),
     Run(run::Args),
@@ -74,25 +75,25 @@ enum Command {
     Wasm(wasm::Args),
 }
 
-/// Why a subcommand ended early. Everything has been said already, except for what stands here.
+/// Why a subcommand ended early. Messages have been printed already, except for the texts here.
 enum Stop {
-    /// The input is bad or a test failed; reported.
+    /// The input is bad or a test failed. Reported already.
     Reported,
-    /// Something panicked; reported.
+    /// A panic. Reported already.
     Panicked,
-    /// A fault to report.
+    /// An error that is not reported yet.
     Fault(String),
-    /// The command line asks for what does not go together.
+    /// The options of the command line do not fit together.
     Usage(String),
-    /// Nobody reads the output any more.
+    /// The reader of the output has ended.
     Closed,
-    /// A program ended with this status, which is the command's.
+    /// The status of a simulated program, which becomes the exit status.
     Exit(u8),
 }
 
 type Outcome = Result<(), Stop>;
 
-/// The exit status after a panic, which is that of any Rust program.
+/// The exit status after a panic, as for any Rust program.
 const PANICKED: u8 = 101;
 
 impl From<std::io::Error> for Stop {
@@ -133,7 +134,7 @@ fn main() -> ExitCode {
     });
     match outcome {
         Ok(Ok(())) => ExitCode::SUCCESS,
-        // What nobody read may have been that something failed.
+        // The output that was not read may have reported a failure.
         Ok(Err(Stop::Reported | Stop::Closed)) => ExitCode::FAILURE,
         Ok(Err(Stop::Exit(status))) => ExitCode::from(status),
         Ok(Err(Stop::Panicked)) => ExitCode::from(PANICKED),
@@ -152,9 +153,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// Reports what is wrong with the command line, with the usage of the subcommand; or help, if that was asked for.
+/// Reports an error in the command line with the usage of the subcommand, or prints help.
 fn usage(error: &clap::Error) -> ExitCode {
-    // Nothing is left to do if standard error is closed.
+    // A closed standard error cannot be reported.
     let _ = error.print();
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => return ExitCode::SUCCESS,

@@ -1,4 +1,5 @@
-//! `clif-util nm` and `clif-util size`: what object files, executables and archives have.
+//! `clif-util nm` and `clif-util size`: print symbols and sizes of object files, executables and
+//! archives.
 
 use crate::{Outcome, Stop, input, output};
 use npu_link::Archive;
@@ -13,20 +14,20 @@ pub struct Args {
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
-    /// Order by value instead of by name
+    /// Sort by value instead of by name
     #[arg(short = 'n', long, alias = "numeric-sort")]
     numeric_sort: bool,
 
-    /// Print the size of each symbol that has one
+    /// Print the size of each symbol with a size
     #[arg(short = 'S', long)]
     print_size: bool,
 
-    /// Leave out all but undefined symbols
+    /// Print only undefined symbols
     #[arg(short = 'u', long)]
     undefined_only: bool,
 }
 
-/// Print how many bytes of code, data and zeros object files, executables and members of archives have
+/// Print the bytes of code, data and zeros of object files, executables and members of archives
 #[derive(clap::Args)]
 pub struct SizeArgs {
     /// Object files, executables and archives
@@ -34,9 +35,9 @@ pub struct SizeArgs {
     files: Vec<PathBuf>,
 }
 
-/// What is in a file.
+/// The contents of a file.
 struct File {
-    /// Its name, or that of the archive.
+    /// The name of the file or of the archive.
     name: String,
     /// The name of the member of an archive.
     member: Option<String>,

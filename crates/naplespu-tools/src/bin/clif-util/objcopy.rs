@@ -1,26 +1,27 @@
-//! `clif-util objcopy`: programs from one format to another.
+//! `clif-util objcopy`: converts programs from one format to another.
 
 use crate::asm::OutputFormat;
 use crate::disasm::{FormatArg, read_image};
 use crate::{Outcome, Stop, output};
 use std::path::{Path, PathBuf};
 
-/// Turn a program into an image: from an ELF file, or from one image to another
+/// Convert a program to an image: from an ELF file, or from one image format to another
 #[derive(clap::Args)]
 pub struct Args {
     /// The program; `-` is standard input
     #[arg(value_name = "IN")]
     file: PathBuf,
 
-    /// Where to write the image to
+    /// Output file for the image
     #[arg(value_name = "OUT")]
     output: PathBuf,
 
-    /// What IN is
+    /// The format of IN
     #[arg(short = 'I', long, value_enum, default_value_t = FormatArg::Auto, value_name = "FORMAT")]
     input_format: FormatArg,
 
-    /// What to write; else what the name of OUT says: `_mem_standalone.hex`, `_mem.hex`, `.bin`, `.vh`, and hexadecimal words for all others
+    /// Format of OUT; by default that of its name: `_mem_standalone.hex`, `_mem.hex`, `.bin`,
+    /// `.vh`, or hexadecimal words for all others
     #[arg(short = 'O', long, value_enum, value_name = "FORMAT")]
     output_format: Option<OutputFormat>,
 }
@@ -35,7 +36,7 @@ pub fn run(args: &Args) -> Outcome {
     output::write(Some(&args.output), &bytes)
 }
 
-/// The format that the name of a file stands for.
+/// Returns the format for the name of a file.
 pub fn format_of(path: &Path) -> OutputFormat {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if name.ends_with("_mem_standalone.hex") {

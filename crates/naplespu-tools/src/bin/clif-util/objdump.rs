@@ -1,4 +1,4 @@
-//! `clif-util objdump`: object files, executables and archives to look at, in the shape that binutils gives them.
+//! `clif-util objdump`: prints object files, executables and archives in the format of binutils.
 
 use crate::{Outcome, Stop, input, output};
 use npu_link::Archive;
@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// Show what is in object files, executables and archives
+/// Print the contents of object files, executables and archives
 #[derive(clap::Args)]
 #[command(disable_help_flag = true, group(clap::ArgGroup::new("what").required(true).multiple(true)))]
 pub struct Args {
@@ -19,7 +19,7 @@ pub struct Args {
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
-    /// Instructions of the sections that hold some
+    /// Instructions of the sections that contain code
     #[arg(short = 'd', long, group = "what")]
     disassemble: bool,
 
@@ -27,7 +27,7 @@ pub struct Args {
     #[arg(short = 'D', long, group = "what")]
     disassemble_all: bool,
 
-    /// The same as -d, with the lines of the source where there is another one
+    /// Like -d, with source lines where they change
     #[arg(short = 'S', long, group = "what")]
     source: bool,
 
@@ -43,7 +43,7 @@ pub struct Args {
     #[arg(short = 'h', long, alias = "headers", group = "what")]
     section_headers: bool,
 
-    /// What the file is
+    /// File header
     #[arg(short = 'f', long, group = "what")]
     file_headers: bool,
 
@@ -51,7 +51,7 @@ pub struct Args {
     #[arg(short = 'x', long, group = "what")]
     all_headers: bool,
 
-    /// Only the sections of this name
+    /// Only the sections with this name
     #[arg(short = 'j', long, value_name = "NAME")]
     section: Vec<String>,
 
@@ -80,7 +80,7 @@ pub fn run(args: &Args) -> Outcome {
     output::print(text.as_bytes())
 }
 
-/// What is asked of one file.
+/// Prints the requested parts of one file.
 fn file(args: &Args, name: &str, bytes: &[u8], text: &mut String) -> Result<(), ElfError> {
     let contents = contents(bytes)?;
     let dump = Dump {
@@ -122,7 +122,7 @@ struct Dump<'a> {
 }
 
 impl<'a> Dump<'a> {
-    /// The sections that are shown, with their numbers.
+    /// Returns the selected sections with their numbers.
     fn sections(&self) -> impl Iterator<Item = (usize, &'a SectionEntry)> {
         let wanted = |section: &SectionEntry| {
             !section.table && (self.args.section.is_empty() || self.args.section.contains(&section.name))
@@ -131,7 +131,7 @@ impl<'a> Dump<'a> {
         all.filter(move |(_, section)| wanted(section))
     }
 
-    /// The relocations of a section by rising place.
+    /// Returns the relocations of a section by increasing offset.
     fn relocations_of(&self, number: usize) -> Vec<&'a RelocationEntry> {
         let all = self.contents.relocations.iter();
         let mut own: Vec<_> = all.filter(|relocation| relocation.section == number).collect();
@@ -223,7 +223,7 @@ impl<'a> Dump<'a> {
         }
     }
 
-    /// Symbol and addend of a relocation.
+    /// Returns symbol and addend of a relocation as text.
     fn value(&self, relocation: &RelocationEntry) -> String {
         let symbol = relocation.symbol.and_then(|symbol| self.contents.symbols.get(symbol));
         let name = symbol.map_or("*ABS*", |symbol| &symbol.name);
@@ -253,7 +253,7 @@ impl<'a> Dump<'a> {
         let start = if self.contents.executable { section.address } else { 0 };
         let mut labelled = false;
         let mut sources = Sources::default();
-        // Up to which word zeros are left out.
+        // The index of the word at which skipped zeros end.
         let mut zeros_end = 0;
         for (index, word) in bytes.chunks(INSTRUCTION_SIZE as usize).enumerate() {
             let address = start.wrapping_add(index as u32 * INSTRUCTION_SIZE);
@@ -268,7 +268,7 @@ impl<'a> Dump<'a> {
             let next = address.wrapping_add(INSTRUCTION_SIZE);
             let within = |relocation: &&RelocationEntry| relocation.offset < next;
             let waiting = relocations.peek().is_some_and(within);
-            // Long rows of zeros say nothing.
+            // Long runs of zeros are skipped.
             if index < zeros_end {
                 continue;
             }
@@ -292,7 +292,7 @@ impl<'a> Dump<'a> {
             }
             let _ = match <[u8; 4]>::try_from(word).map(u32::from_le_bytes) {
                 Ok(word) => {
-                    // Where one leads that waits for its address is not known.
+                    // The target of a branch with a relocation is not known yet.
                     let to = if waiting { None } else { branch_target(address, word) };
                     let at = to.and_then(|to| self.names.place(number, to));
                     let at = at.map_or_else(String::new, |place| format!(" <{place}>"));
@@ -313,10 +313,10 @@ impl<'a> Dump<'a> {
     }
 }
 
-/// The lines of the source, of an object as if its sections stood one behind the other.
+/// The source lines of an object, as if its sections were placed one after the other.
 struct SourceLines {
     lines: Lines,
-    /// What to add to an address in each section.
+    /// The offset to add to an address, for each section.
     starts: Vec<u32>,
 }
 
@@ -359,10 +359,10 @@ impl SourceLines {
     }
 }
 
-/// The section of lines.
+/// The section with the line table.
 const LINES: &str = ".debug_line";
 
-/// The files of the source that were read, and the line shown last.
+/// The source files that were read, and the line that was printed last.
 #[derive(Default)]
 struct Sources {
     files: HashMap<String, Vec<String>>,
@@ -370,7 +370,7 @@ struct Sources {
 }
 
 impl Sources {
-    /// Shows the line of an address, if it is another one; its number if the file is not there.
+    /// Prints the source line of an address if it changed; only its number if the file is missing.
     fn show(&mut self, lines: &SourceLines, section: usize, address: u32, text: &mut String) {
         let start = lines.starts.get(section).copied().unwrap_or(0);
         let Some((file, line)) = lines.lines.at(start.wrapping_add(address)) else {
@@ -396,21 +396,21 @@ impl Sources {
     }
 }
 
-/// Words of zeros from which on they are left out.
+/// The minimum number of zero words that are skipped.
 const LEAST_ZEROS: usize = 3;
 
 fn kind_name(kind: u32) -> String {
     Reloc::from_number(kind).map_or_else(|| format!("*unknown {kind}*"), |kind| kind.name().to_owned())
 }
 
-/// The names of places by section and address.
+/// Symbols by section and address.
 struct Names<'a>(Vec<(usize, u32, &'a str)>);
 
 impl<'a> Names<'a> {
     fn new(contents: &'a Contents) -> Self {
         let named = contents.named_symbols().filter_map(|symbol| match symbol.place {
             EntryPlace::Section(section) if !symbol.name.is_empty() => {
-                // Of several names for a place, that of a function counts, and one that others see.
+                // Of several names for an address, functions and visible symbols take precedence.
                 let rank = (
                     symbol.kind == EntryKind::Function,
                     symbol.binding != EntryBinding::Local,
@@ -428,7 +428,7 @@ impl<'a> Names<'a> {
         )
     }
 
-    /// The names of a place; the last one is the best.
+    /// Returns the names of an address; the last one is the best.
     fn at(&self, section: usize, address: u32) -> Vec<&'a str> {
         let first = self.0.partition_point(|&(s, a, _)| (s, a) < (section, address));
         let own = self.0.iter().skip(first);
@@ -437,7 +437,7 @@ impl<'a> Names<'a> {
             .collect()
     }
 
-    /// The place as the last name before it and the distance.
+    /// Returns an address as the last name before it and the distance.
     fn place(&self, section: usize, address: u32) -> Option<String> {
         let after = self.0.partition_point(|&(s, a, _)| (s, a) <= (section, address));
         let &(_, start, name) = self.0.get(after.checked_sub(1)?).filter(|own| own.0 == section)?;

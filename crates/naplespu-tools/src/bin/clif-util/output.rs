@@ -1,4 +1,4 @@
-//! Where results go.
+//! Output of results.
 
 use crate::Stop;
 use std::fs;
@@ -15,12 +15,12 @@ pub fn write(path: Option<&Path>, bytes: &[u8]) -> Result<(), Stop> {
     }
 }
 
-/// Writes the bytes of a file that is not text: to standard output only if that is asked for by name.
+/// Writes bytes that are not text. Writes to standard output only if it is named explicitly.
 pub fn write_file(path: Option<&Path>, bytes: &[u8]) -> Result<(), Stop> {
     match path {
         Some(path) => write(Some(path), bytes),
         None => Err(Stop::Usage(
-            "this is not text: give `-o OUT`, or `-o -` for standard output".to_owned(),
+            "the output is not text: pass `-o OUT`, or `-o -` for standard output".to_owned(),
         )),
     }
 }
@@ -33,7 +33,7 @@ pub fn print(bytes: &[u8]) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Writes to standard error. If nobody reads it any more there is nobody to tell, and the exit status says the rest.
+/// Writes to standard error. Errors are ignored: the exit status still shows the result.
 pub fn report(text: &str) {
     let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
 }

@@ -1,4 +1,5 @@
-//! `clif-util cat`: CLIF, read and printed again. `clif-util print-cfg`: control-flow graphs for Graphviz.
+//! `clif-util cat`: prints CLIF in normal form. `clif-util print-cfg`: prints control-flow graphs
+//! for Graphviz.
 
 use crate::{Outcome, input, output};
 use cranelift_codegen::cfg_printer::CFGPrinter;
@@ -26,7 +27,7 @@ pub fn cat(args: &Args) -> Outcome {
     output::print(text.as_bytes())
 }
 
-/// Prints control-flow graphs. Functions have to be valid.
+/// Prints control-flow graphs. Functions must be valid.
 pub fn cfg(args: &Args) -> Outcome {
     let mut text = String::new();
     for path in &args.files {

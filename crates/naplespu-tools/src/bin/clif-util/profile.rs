@@ -1,4 +1,5 @@
-//! Profiles of `run`, `sim` and `wasm`: how many instructions were executed where, by the calls that led there, in the formats that viewers read.
+//! Profiles of `run`, `sim` and `wasm`: counts of executed instructions by place and call stack, in
+//! the formats of viewers.
 
 use crate::{Outcome, Stop, output};
 use clap::ValueEnum;
@@ -12,24 +13,25 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The most calls in a stack; what is called deeper counts for the last of them.
+/// The maximum depth of a call stack; deeper calls count for its last call.
 const DEEPEST: usize = 256;
 
-/// The most places, each with the calls that led there.
+/// The maximum number of call-stack nodes.
 const MOST_NODES: usize = 100_000;
 
-/// What a command line says of a profile.
+/// The options for profiles.
 #[derive(clap::Args)]
 pub struct ProfileArgs {
-    /// Write how many instructions were executed where, and by which calls, to a file
+    /// Write how often each place was executed, by call stack, to a file
     #[arg(long, value_name = "FILE", conflicts_with = "timing")]
     profile: Option<PathBuf>,
 
-    /// What the profile is written as; else speedscope if the name of the file ends in `.json`, and folded if not
+    /// Format of the profile; by default speedscope if the name of the file ends in `.json`, else
+    /// folded
     #[arg(long, value_enum, value_name = "FORMAT", requires = "profile")]
     profile_format: Option<Format>,
 
-    /// What counts as a place of the profile
+    /// Kind of places in the profile
     #[arg(
         long,
         value_enum,
@@ -41,23 +43,23 @@ pub struct ProfileArgs {
 }
 
 impl ProfileArgs {
-    /// Whether a profile is asked for.
+    /// Returns whether a profile is requested.
     pub fn wanted(&self) -> bool {
         self.profile.is_some()
     }
 
-    /// What counts as a place.
+    /// Returns the kind of places.
     pub fn by(&self) -> By {
         self.profile_by
     }
 
-    /// Counts what the functions of a module execute from now on, if a profile is asked for.
+    /// Counts the instructions of a module's functions from now on, if a profile is requested.
     pub fn watch(&self, module: &mut NpuModule) -> Result<Option<Watched>, Stop> {
         if !self.wanted() {
             return Ok(None);
         }
         match module.finalize_definitions() {
-            // Calls that reach what is missing say so.
+            // Calls that reach an undefined symbol report it themselves.
             Ok(()) | Err(LinkError::Undefined(_)) => {}
             Err(error) => return Err(Stop::Fault(error.to_string())),
         }
@@ -67,7 +69,7 @@ impl ProfileArgs {
         Ok(Some(watched))
     }
 
-    /// Writes a profile of the program with the name.
+    /// Writes the profile of the program with this name.
     pub fn write<P: Places>(&self, profile: &Profile<P>, name: &str) -> Outcome {
         let Some(path) = &self.profile else { return Ok(()) };
         let format = self.profile_format.unwrap_or_else(|| Format::of(path));
@@ -80,7 +82,7 @@ impl ProfileArgs {
 pub struct Watched(Arc<Mutex<Profile<CodeMap>>>);
 
 impl Watched {
-    /// The profile.
+    /// Locks the profile.
     pub fn lock(&self) -> MutexGuard<'_, Profile<CodeMap>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -96,7 +98,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format that the name of a file stands for: JSON for speedscope, all else folded.
+    /// Returns the format for the name of a file: JSON for speedscope, folded for all others.
     fn of(path: &Path) -> Self {
         match path.extension() {
             Some(end) if end == "json" => Self::Speedscope,
@@ -105,7 +107,7 @@ impl Format {
     }
 }
 
-/// What counts as a place.
+/// The kinds of places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum By {
     /// A function
@@ -123,21 +125,21 @@ struct Frame {
     line: Option<(String, u32)>,
 }
 
-/// A place with the calls that led there.
+/// A place with its call stack.
 struct Node {
-    /// Number of the node of the call; none for a thread.
+    /// The node of the caller; `None` for a thread.
     parent: Option<usize>,
-    /// Number of the place; of a thread, its own number.
+    /// The number of the place; for a thread, its own number.
     frame: usize,
     count: u64,
 }
 
-/// What knows the names and lines of a program.
+/// The names and lines of a program.
 pub trait Places {
-    /// The name of a function, and the distance from its start in bytes.
+    /// Returns the name of a function, and the distance from its start in bytes.
     fn name(&self, address: u32) -> Option<(&str, u32)>;
 
-    /// File and line of the source.
+    /// Returns file and line of the source.
     fn line(&self, address: u32) -> Option<(String, u32)>;
 }
 
@@ -170,12 +172,12 @@ pub struct Profile<P> {
     of_address: HashMap<u32, usize>,
     nodes: Vec<Node>,
     children: HashMap<(usize, usize), usize>,
-    /// For each thread its node, and the calls that are under way: where they return to, and the node of the call.
+    /// For each thread its node, and its active calls: return address and node of the call.
     threads: BTreeMap<usize, (usize, Vec<(u32, usize)>)>,
 }
 
 impl<P: Places> Profile<P> {
-    /// Nothing yet.
+    /// Creates an empty profile.
     pub fn new(places: P, by: By) -> Self {
         Self {
             places,
@@ -189,14 +191,14 @@ impl<P: Places> Profile<P> {
         }
     }
 
-    /// The place that an instruction belongs to.
+    /// Returns the place of an instruction.
     fn frame(&mut self, pc: u32) -> usize {
         if let Some(&number) = self.of_address.get(&pc) {
             return number;
         }
         let (name, distance) = self.places.name(pc).unwrap_or(("??", 0));
         let line = self.places.line(pc);
-        // A semicolon stands between the names of a folded stack.
+        // The folded format separates names by semicolons.
         let mut name = name.replace(';', ":");
         if self.by == By::Instruction {
             name += &format!("+{distance:#x}");
@@ -215,7 +217,7 @@ impl<P: Places> Profile<P> {
         number
     }
 
-    /// All threads start anew: no calls are under way.
+    /// Restarts all threads with empty call stacks.
     pub fn start_over(&mut self) {
         for (_, calls) in self.threads.values_mut() {
             calls.clear();
@@ -254,7 +256,8 @@ impl<P: Places> Profile<P> {
         let opcode = npu_mc::decode(event.word).map(|inst| inst.opcode);
         match opcode {
             Ok(Opcode::JMPSR_OFF | Opcode::JMPSR_REG) => calls.push((after, node)),
-            // The hardware's own call by a register does not work: this is how it is made.
+            // The hardware's own call by a register does not work; compiled code uses this
+            // sequence.
             Ok(Opcode::JUMPREG) if event.state.scalar(SReg::RA) == after => calls.push((after, node)),
             Ok(Opcode::JRET) => {
                 let to = event.state.pc();
@@ -266,7 +269,7 @@ impl<P: Places> Profile<P> {
         }
     }
 
-    /// The places of a node from the outermost call on, and its thread.
+    /// Returns the places of a node, outermost call first, and its thread.
     fn stack(&self, node: usize) -> (usize, Vec<usize>) {
         let mut list = Vec::new();
         let mut at = &self.nodes[node];
@@ -278,13 +281,13 @@ impl<P: Places> Profile<P> {
         (at.frame, list)
     }
 
-    /// All stacks in which an instruction was executed, by thread, with their counts.
+    /// Returns the counts of all stacks with executed instructions, by thread.
     fn stacks(&self) -> BTreeMap<(usize, Vec<usize>), u64> {
         let used = (0..self.nodes.len()).filter(|&node| self.nodes[node].count > 0);
         used.map(|node| (self.stack(node), self.nodes[node].count)).collect()
     }
 
-    /// The profile as a file.
+    /// Returns the profile in a format.
     fn write(&self, format: Format, name: &str) -> String {
         match format {
             Format::Folded => self.folded(),

@@ -1,4 +1,4 @@
-//! `clif-util prove`: proofs that compiled code does what its CLIF says.
+//! `clif-util prove`: proves that compiled code does what its CLIF says.
 
 use crate::compile::{self, Left};
 use crate::{Outcome, Stop, input, output};
@@ -17,9 +17,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Prove of each function of CLIF files that its compiled code does what it says, for all inputs
+/// Prove for each function of CLIF files that its compiled code does what its CLIF says, for all
+/// inputs
 ///
-/// The exit status is 1 if the code of a function is wrong, and 3 if of some function neither was shown.
+/// The exit status is 1 if the code of a function is wrong, and 3 if a function is undecided.
 #[derive(clap::Args)]
 pub struct Args {
     /// CLIF files; `-` is standard input
@@ -33,46 +34,46 @@ pub struct Args {
     #[arg(long, value_name = "PASS", value_delimiter = ',')]
     disable_pass: Vec<Left>,
 
-    /// Functions to look at, with or without the `%`, instead of all
+    /// Functions to prove, with or without the `%`, instead of all
     #[arg(short, long, value_name = "NAME")]
     function: Vec<String>,
 
-    /// Seconds for each function; a question that is under way may take a few more
+    /// Seconds for each function; a running query may take a few more
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     timeout: u64,
 
-    /// How often a block of a loop is executed at most; the answer says so if that was not enough
+    /// Maximum executions of a block; the answer says so if a function needs more
     #[arg(long, value_name = "N", default_value_t = Options::default().iterations, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     iterations: u32,
 
-    /// The solver: a program that takes SMT-LIB and the options of Z3
+    /// The solver: a program that accepts SMT-LIB and the options of Z3
     #[arg(long, value_name = "PROGRAM", default_value = solver::PROGRAM)]
     solver: String,
 
-    /// A folder for the questions to the solver, one file each
+    /// A folder for the queries to the solver, one file each
     #[arg(long, value_name = "FOLDER")]
     dump: Option<PathBuf>,
 
-    /// A folder where proofs are kept by the content of function and code, and looked for first
+    /// A folder that caches proofs by the content of function and code
     #[arg(long, value_name = "FOLDER")]
     cache: Option<PathBuf>,
 
-    /// Print one object of JSON for each function, a line each
+    /// Print one JSON object on a line for each function
     #[arg(long)]
     json: bool,
 }
 
-/// Nothing is wrong, but not everything was shown.
+/// No function is refuted, but at least one is undecided.
 const UNDECIDED: u8 = 3;
 
-/// What became of all functions.
+/// The answers for all functions.
 #[derive(Default)]
 struct Counts {
     proved: usize,
     refuted: usize,
     undecided: usize,
     no_solver: bool,
-    /// The functions that were found, without the `%`.
+    /// The requested functions that exist, without the `%`.
     found: BTreeSet<String>,
 }
 
@@ -154,7 +155,7 @@ fn prove_file(args: &Args, cache: Option<&AnswerCache>, path: &Path, counts: &mu
             }
             let answer = prove_code(&case.func, &code, &isa, &options);
             if let Some(cache) = cache {
-                // An answer that is not kept is found again.
+                // A proof that cannot be cached is repeated later.
                 let _ = cache.put(&case.func, &code, &isa, &options, &answer);
             }
             Ok(answer)
@@ -195,7 +196,7 @@ fn is_wanted(args: &Args, case: &FunctionCase) -> bool {
     args.function.is_empty() || args.function.iter().any(|name| bare(name) == bare(&case.name))
 }
 
-/// The answer as text or JSON.
+/// Returns the answer as text or JSON.
 fn line(args: &Args, file: &ClifFile, answer: &Answer) -> String {
     if args.json {
         let mut value = answer.to_json();
@@ -205,7 +206,7 @@ fn line(args: &Args, file: &ClifFile, answer: &Answer) -> String {
     format!("{answer}\n")
 }
 
-/// A bar on a terminal, with more functions than one.
+/// Returns a progress bar, which is visible on a terminal with more than one function.
 fn progress(functions: usize) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(functions as u64), ProgressDrawTarget::hidden());
     if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} functions {eta}") {

@@ -1,4 +1,4 @@
-//! `clif-util run`: run lines, compiled and simulated.
+//! `clif-util run`: compiles functions and executes their run lines in the simulator.
 
 use crate::profile::ProfileArgs;
 use crate::run_lines::{self, worse};
@@ -28,20 +28,20 @@ pub struct Args {
     #[command(flatten)]
     cache: input::CacheArgs,
 
-    /// Tell each line with the number of instructions it executed
+    /// Print each line with the number of executed instructions
     #[arg(short, long)]
     verbose: bool,
 
-    /// Hardware threads that call the function of a line, all at once and with the same arguments; each has a stack of its own,
-    /// and all have to come to the same results
+    /// Hardware threads that call the function of a line at once with the same arguments; each has
+    /// its own stack, and all must return the same results
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=MOST_THREADS))]
     threads: u16,
 
-    /// Instructions of a thread's turn, when there are several threads
+    /// Instructions of a thread's turn if there are several threads
     #[arg(long, value_name = "N", default_value_t = QUANTUM, value_parser = clap::value_parser!(u32).range(1..))]
     quantum: u32,
 
-    /// Let the turns be random: which thread goes next, and for how long, up to the quantum
+    /// Random turns: which thread is next, and for how many instructions, up to the quantum
     #[arg(long, value_name = "SEED")]
     random_turns: Option<u64>,
 
@@ -51,7 +51,7 @@ pub struct Args {
     #[command(flatten)]
     profile: ProfileArgs,
 
-    /// Instructions that a line may execute, by all threads together
+    /// Instructions that a line may execute, all threads together
     #[arg(long, value_name = "N", default_value_t = Options::default().max_steps)]
     max_steps: u64,
 
@@ -59,13 +59,13 @@ pub struct Args {
     speed: SpeedArgs,
 }
 
-/// Most threads of a device.
+/// The maximum number of threads of a device.
 const MOST_THREADS: i64 = (CORE_LIMIT * THREADS) as i64;
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Outcome {
     if args.profile.wanted() && args.files.len() > 1 {
-        return Err(Stop::Usage("a profile is that of one file".to_owned()));
+        return Err(Stop::Usage("a profile is for one file only".to_owned()));
     }
     run_lines::in_files(&args.files, |path, summary| run_file(args, path, summary))
 }
@@ -160,7 +160,7 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
                 file.source.name, line.line, line.text, line.reason
             );
         } else if args.verbose {
-            // Lines that do not parse call nothing.
+            // Lines that do not parse have no calls.
             let steps = steps.get(number).filter(|_| steps.len() == outcomes.len());
             let steps = steps.map_or(String::new(), |n| format!(" ({n} instructions)"));
             text += &format!(
@@ -168,7 +168,7 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
                 file.source.name, line.line, line.verdict, line.text
             );
         }
-        // Lines that do not parse call nothing.
+        // Lines that do not parse have no calls.
         if let Some((report, waits)) = reports.get(number).filter(|_| reports.len() == outcomes.len()) {
             text += &format!("{}:{}: timing: {}\n", file.source.name, line.line, line.text);
             for line in report.to_string().lines().chain(waits.lines()) {
@@ -180,9 +180,9 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
     worse(loaded, input::report(&file, &failures))
 }
 
-/// What waited for what.
+/// The reports of waits.
 struct Waited {
-    /// Whether the file of waits could be written.
+    /// The result of writing the file of waits.
     stop: Outcome,
 }
 
@@ -193,7 +193,8 @@ impl Default for Waited {
 }
 
 impl Waited {
-    /// What is to be said of the line that was executed last. The file has the waits of the last line.
+    /// Returns the report for the line that was executed last. The file contains the waits of that
+    /// line.
     fn of_line(&mut self, args: &TimingArgs, module: &NpuModule) -> Option<String> {
         let waits = module.waits_report()?;
         let place = |pc| timing_args::place(module, pc);

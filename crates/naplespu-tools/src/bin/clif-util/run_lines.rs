@@ -1,10 +1,10 @@
-//! What `run` and `interpret` share: all files one after the other, and the line that sums them up.
+//! The common loop of `run` and `interpret` over all files, and the summary line.
 
 use crate::{Outcome, Stop, output};
 use naplespu_filetests::Summary;
 use std::path::{Path, PathBuf};
 
-/// Runs every file and reports how many run lines passed. A bad file does not keep the others from running.
+/// Runs every file and reports how many run lines passed. A bad file does not stop the others.
 pub fn in_files(files: &[PathBuf], mut run_file: impl FnMut(&Path, &mut Summary) -> Outcome) -> Outcome {
     let mut summary = Summary::default();
     let mut sum = Ok(());
@@ -30,7 +30,7 @@ pub fn in_files(files: &[PathBuf], mut run_file: impl FnMut(&Path, &mut Summary)
     }
 }
 
-/// Of two results the worse one: a panic counts more than another fault.
+/// Returns the worse of two results: a panic is worse than another error.
 pub fn worse(a: Outcome, b: Outcome) -> Outcome {
     match (a, b) {
         (panicked @ Err(Stop::Panicked), _) | (_, panicked @ Err(Stop::Panicked)) => panicked,

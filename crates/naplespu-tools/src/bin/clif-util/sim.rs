@@ -1,4 +1,4 @@
-//! `clif-util sim`: memory images in the simulator.
+//! `clif-util sim`: runs programs in the simulator.
 
 use crate::disasm::{FormatArg, Loaded, parse_address, read_image};
 use crate::profile::{Profile, ProfileArgs};
@@ -25,33 +25,36 @@ pub struct Args {
     #[command(flatten)]
     files: Files,
 
-    /// Address to start at; that of an ELF file, the boot address 0x400 if the image has something there, else its first word
+    /// Start address; by default that of an ELF file, else the boot address 0x400 if the image
+    /// contains it, else the first word of the image
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     pc: Option<u32>,
 
-    /// What the image is
+    /// The format of the image
     #[arg(long, value_enum, default_value_t = FormatArg::Auto, value_name = "FORMAT")]
     format: FormatArg,
 
-    /// Address to load flat binaries and hex words to; 0, or the start address if the image would not reach it
+    /// Load address of flat binaries and hex words; by default 0, or the start address if the image
+    /// would not contain it
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     base: Option<u32>,
 
     #[command(flatten)]
     timing: TimingArgs,
 
-    /// Wait on this port of the loopback interface for a debugger that speaks GDB's protocol; 0 is any free port
+    /// Wait on this port of the loopback interface for a debugger that uses GDB's protocol; 0 is
+    /// any free port
     #[arg(long, value_name = "PORT", conflicts_with_all = ["trace", "timing", "profile"])]
     gdb: Option<u16>,
 
     #[command(flatten)]
     profile: ProfileArgs,
 
-    /// Threads of each core to run: how many, from thread 0 on, or with `0x` a mask with a bit for each thread
+    /// Threads of each core to run: the first N, or with `0x` a mask with a bit for each thread
     #[arg(long, value_name = "N|MASK", value_parser = parse_threads, default_value = "1")]
     threads: u32,
 
-    /// Cores
+    /// Number of cores
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=CORE_LIMIT as i64))]
     cores: u16,
 
@@ -59,31 +62,33 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = QUANTUM, value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "timing")]
     quantum: u32,
 
-    /// Let the turns be random: which thread goes next, and for how long, up to the quantum
+    /// Random turns: which thread is next, and for how many instructions, up to the quantum
     #[arg(long, value_name = "SEED", conflicts_with = "timing")]
     random_turns: Option<u64>,
 
-    /// Leave the data caches out: memory has every store at once, without a flush, and the run is faster
+    /// Simulate without data caches: every store is visible at once, without a flush, and the run
+    /// is faster
     #[arg(long)]
     coherent: bool,
 
-    /// Value that the host writes to a control register, by name or number
+    /// Value of a control register that the host writes before the start; the register is a name or
+    /// a number
     #[arg(long, value_name = "REGISTER=VALUE", value_parser = parse_control)]
     cr: Vec<(ControlRegister, u32)>,
 
-    /// Instructions to execute at most, by all threads together
+    /// Maximum number of instructions, all threads together
     #[arg(long, value_name = "N", default_value_t = 1_000_000_000)]
     max_steps: u64,
 
-    /// Print LEN bytes of memory from ADDR on when the program has stopped
+    /// Print LEN bytes of memory from ADDR on after the program has stopped
     #[arg(long, value_name = "ADDR:LEN", value_parser = parse_range)]
     dump: Vec<(u32, u32)>,
 
-    /// Print the registers when the program has stopped
+    /// Print the registers after the program has stopped
     #[arg(long)]
     regs: bool,
 
-    /// Stop at the first erratum whose outcome depends on timing, instead of only telling of it
+    /// Stop at the first erratum whose outcome depends on timing, instead of a warning
     #[arg(long)]
     strict: bool,
 
@@ -96,7 +101,7 @@ fn parse_threads(text: &str) -> Result<u32, String> {
     if text.starts_with("0x") || text.starts_with("0X") {
         return match number {
             1..=ALL_THREADS => Ok(number),
-            _ => Err(format!("a core has {THREADS} threads, and one has to run")),
+            _ => Err(format!("a core has {THREADS} threads, and at least one must run")),
         };
     }
     match number {
@@ -118,7 +123,7 @@ fn parse_control(text: &str) -> Result<(ControlRegister, u32), String> {
 const THREAD_COUNT: u32 = THREADS as u32;
 const ALL_THREADS: u32 = (1 << THREADS) - 1;
 
-/// Longest dump, in bytes.
+/// The maximum size of a dump, in bytes.
 const MAX_DUMP: u32 = 64 << 20;
 
 fn parse_range(text: &str) -> Result<(u32, u32), String> {
@@ -132,14 +137,14 @@ fn parse_range(text: &str) -> Result<(u32, u32), String> {
     Ok((parse_address(address)?, length))
 }
 
-/// Loads the image; returns the machine and the threads that run, each at the start.
+/// Loads the image. Returns the machine and the threads that run, each at the start address.
 fn boot(args: &Args, mut image: Image, info: Option<&ProgramInfo>) -> Result<(Machine, Vec<usize>), Stop> {
     if let (Some(pc), None) = (args.pc, args.base)
         && !holds(&image, pc)
         && let [only] = image.segments.as_mut_slice()
         && only.address == 0
     {
-        // A piece of code without an address of its own, to be run there.
+        // An image without addresses is loaded at the start address.
         only.address = pc;
     }
     let Some(first) = image.segments.iter().find(|s| !s.bytes.is_empty()).map(|s| s.address) else {
@@ -200,7 +205,7 @@ pub fn run(args: &Args) -> Outcome {
         (true, Some(info)) => Some(Profile::new(info, args.profile.by())),
         (true, None) => {
             return Err(Stop::Fault(
-                "a profile needs names, which only an executable ELF file has".to_owned(),
+                "a profile needs the symbols of an executable ELF file".to_owned(),
             ));
         }
     };
@@ -215,7 +220,7 @@ pub fn run(args: &Args) -> Outcome {
         halt
     } else if let Trace::Kanata(_) | Trace::Chrome(_) = args.files.trace {
         return Err(Stop::Fault(
-            "a trace for a viewer shows cycles: it needs --timing".to_owned(),
+            "a trace for a viewer shows cycles, so it needs --timing".to_owned(),
         ));
     } else if args.files.trace == Trace::Text {
         execute_traced(args, &mut machine, &numbers, info.as_ref())?
@@ -278,7 +283,7 @@ pub fn run(args: &Args) -> Outcome {
     }
 }
 
-/// What an ELF file says of itself. What is damaged is left out, with a warning.
+/// Returns the debug information of an ELF file. Leaves out damaged parts with a warning.
 fn program_info(loaded: &Loaded) -> Option<ProgramInfo> {
     if loaded.format.is_some() {
         return None;
@@ -296,7 +301,7 @@ fn program_info(loaded: &Loaded) -> Option<ProgramInfo> {
     }
 }
 
-/// How the run of one thread, or of several, came to its end.
+/// The end of a run of one thread or of several.
 enum Execution {
     One(End),
     Many(Halt),
@@ -324,7 +329,7 @@ fn execute(
     })
 }
 
-/// Runs and prints each instruction, with its place in the source where that is another one.
+/// Runs and prints each instruction, and its source location where that changes.
 fn execute_traced(
     args: &Args,
     machine: &mut Machine,
@@ -352,7 +357,7 @@ fn execute_traced(
     Ok(halt)
 }
 
-/// Runs with the timing model, and writes the trace that was asked for.
+/// Runs with the timing model and writes the requested trace.
 fn execute_timed(
     args: &Args,
     machine: &mut Machine,
@@ -391,7 +396,7 @@ fn execute_timed(
     }))
 }
 
-/// Runs with a receiver of what happens, and with the one of waits if there is one.
+/// Runs with a sink for events and optionally one for waits.
 fn timed<S: Sink>(
     sink: &mut S,
     machine: &mut Machine,
@@ -405,7 +410,8 @@ fn timed<S: Sink>(
     }
 }
 
-/// Prints a line for each instruction that issues: cycle, thread, address, word, text, `x` if it is killed.
+/// Prints a line for each issued instruction: cycle, thread, address, word, text, and `x` if it is
+/// killed.
 #[derive(Default)]
 struct IssueLines {
     closed: bool,
@@ -424,7 +430,7 @@ impl Sink for IssueLines {
     }
 }
 
-/// The last lines: how it ended, and how many instructions that took.
+/// Appends the last lines: the reason of the end and the number of instructions.
 fn report_execution(machine: &Machine, numbers: &[usize], halt: &Execution, text: &mut String) {
     // Writing to a string does not fail.
     let _ = match halt {
@@ -447,7 +453,7 @@ fn report_execution(machine: &Machine, numbers: &[usize], halt: &Execution, text
     };
 }
 
-/// Whether the image has a byte for this address.
+/// Returns whether the image has a byte at this address.
 fn holds(image: &Image, address: u32) -> bool {
     let inside = |s: &Segment| (address.wrapping_sub(s.address) as usize) < s.bytes.len();
     image.segments.iter().any(inside)
@@ -466,7 +472,7 @@ fn registers(machine: &Machine, number: usize, text: &mut String) {
     let _ = writeln!(text, "  pc {:08x}  mask {:04x}", thread.pc(), thread.mask());
     for reg in VReg::all() {
         let lanes: Vec<String> = thread.vector(reg).0.iter().map(|l| format!("{l:08x}")).collect();
-        // Most programs leave most vectors alone.
+        // Most programs leave most vectors zero.
         if lanes.iter().any(|l| l != "00000000") {
             let _ = writeln!(text, "{:>4} {}", reg.name(), lanes.join(" "));
         }

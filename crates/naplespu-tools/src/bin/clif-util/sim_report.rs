@@ -1,4 +1,5 @@
-//! What `sim` says of a program that has symbols, lines and tables for unwinding: where threads stopped, and how they came there.
+//! Reports of `sim` for a program with symbols, lines and unwinding tables: where threads stopped,
+//! with their call stacks.
 
 use cranelift_codegen::ir::TrapCode;
 use npu_link::debug::{ProgramInfo, Registers};
@@ -10,12 +11,12 @@ use std::num::NonZeroU8;
 /// A frame that has no name.
 const UNKNOWN: &str = "??";
 
-/// The place of the code at an address, as text.
+/// Returns the source location of an address as text.
 pub fn place(info: &ProgramInfo, pc: u32) -> String {
     info.describe(pc).unwrap_or_else(|| UNKNOWN.to_owned())
 }
 
-/// What is said of a thread that trapped, or was stopped.
+/// Returns the report for a thread that trapped or was stopped, or `None` for other threads.
 pub fn thread(machine: &Machine, number: usize, stop: Option<&Stop>, info: &ProgramInfo) -> Option<String> {
     let state = machine.thread(number);
     let (pc, what) = match stop {
@@ -33,12 +34,13 @@ pub fn thread(machine: &Machine, number: usize, stop: Option<&Stop>, info: &Prog
         }
         Some(Stop::Hang { pc, .. } | Stop::MemoryFull { pc, .. }) => (*pc, "stopped".to_owned()),
         _ if state.status() == Status::TRAPPED => {
-            // The code that stops the thread is shared by all traps of one kind: the branch says which.
+            // All traps of one kind share the code that stops the thread, so the branch to it has
+            // the location.
             let code = u8::try_from(state.scalar(SReg::TR)).ok().and_then(NonZeroU8::new);
             let what = code.map_or_else(String::new, |code| format!(": {}", TrapCode::from_raw(code)));
             (state.last_branch().unwrap_or(state.pc()), format!("trapped{what}"))
         }
-        // Whatever it did after that.
+        // The location is that of the trap, not of the instructions after it.
         _ => (state.trap_pc()?, format!("trapped: {}", state.trap_reason().name())),
     };
     let mut text = format!("error: thread {number} {what}\n");
@@ -49,19 +51,19 @@ pub fn thread(machine: &Machine, number: usize, stop: Option<&Stop>, info: &Prog
     Some(text)
 }
 
-/// The places that a trace comes by: a text whenever there is another name or line.
+/// The source locations of a trace: a text for each change of the function or the line.
 pub struct Places<'a> {
     info: Option<&'a ProgramInfo>,
     last: Option<(usize, String)>,
 }
 
 impl<'a> Places<'a> {
-    /// Nothing is said without what a program says of itself.
+    /// Without debug information, all texts are empty.
     pub fn new(info: Option<&'a ProgramInfo>) -> Self {
         Self { info, last: None }
     }
 
-    /// What is new of an instruction.
+    /// Returns the source location of an instruction if it differs from the previous one.
     pub fn next(&mut self, thread: usize, pc: u32) -> Option<String> {
         let info = self.info?;
         let name = info.name(pc).map_or(UNKNOWN, |(name, _)| name);
@@ -76,7 +78,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// The addresses of the calls that are under way, from where the thread stands outwards.
+/// Returns the addresses of a thread's call stack, innermost first.
 pub fn back_trace(machine: &Machine, number: usize, pc: u32, info: &ProgramInfo) -> Vec<u32> {
     let registers = Registers::new(pc, |reg| match reg {
         SReg::PC => pc,

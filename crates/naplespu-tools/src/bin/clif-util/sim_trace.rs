@@ -1,15 +1,16 @@
-//! The image of `sim`, and where a trace of its run goes: `--trace`, `--trace=kanata FILE`, `--trace=chrome FILE`.
+//! The operands of `sim`: the image, and the trace file of `--trace`, `--trace=kanata FILE` and
+//! `--trace=chrome FILE`.
 //!
-//! The file name of a trace stands after its option like a value, so it is the operand that follows the option.
+//! The file name of a trace follows its option like a value, so it is the operand after the option.
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, Error};
 use std::path::PathBuf;
 
-/// What to do with what happens.
+/// The kind of trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Trace {
-    /// Nothing.
+    /// No trace.
     #[default]
     None,
     /// A line for each instruction on standard output.
@@ -50,7 +51,7 @@ impl clap::Args for Files {
                 .require_equals(true)
                 .default_missing_value("text")
                 .value_parser(["text", "kanata", "chrome"])
-                .help("Print every instruction with what it changes; with --timing write a trace for Konata or Perfetto to the file that follows"),
+                .help("Print every instruction with its effects; with --timing, write a trace for Konata or Perfetto to FILE"),
         )
     }
 
@@ -73,7 +74,7 @@ impl clap::FromArgMatches for Files {
             Some("kanata" | "chrome") => {
                 let option = matches.index_of(TRACE).unwrap_or_default();
                 let Some(at) = operands.iter().position(|(place, _)| *place > option) else {
-                    let message = "the name of the trace file has to follow `--trace=kanata` or `--trace=chrome`\n";
+                    let message = "the name of the trace file must follow `--trace=kanata` or `--trace=chrome`\n";
                     return Err(Error::raw(ErrorKind::MissingRequiredArgument, message));
                 };
                 let (_, file) = operands.remove(at);

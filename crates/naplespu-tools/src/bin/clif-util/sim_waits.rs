@@ -1,33 +1,33 @@
-//! What `--waits` prints: which instruction waited how long for what.
+//! The output of `--waits`: which instruction waited how long for what.
 
 use npu_mc::Reg;
 use npu_sim::{Awaited, Place, Stall, Wait, WaitsReport};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// Says where an address is, if that is known.
+/// Returns the source location of an address, if it is known.
 pub type PlaceOf<'a> = &'a dyn Fn(u32) -> Option<String>;
 
-/// Bytes of a line, by whose number misses are told.
+/// Bytes of a cache line; misses are reported by line number.
 const LINE: u32 = npu_mc::machine::CACHE_LINE;
 
-/// The instruction at an address.
+/// Returns the instruction at an address as text.
 fn instruction(report: &WaitsReport, pc: u32) -> String {
     match report.words.get(&pc).map(|&word| (word, npu_mc::decode(word))) {
         Some((_, Ok(inst))) => inst.to_string(),
         Some((word, Err(_))) => format!(".word {word:#010x}"),
-        // It was waited for, but never issued.
+        // An instruction that others waited for, but that never issued.
         None => "an instruction".to_owned(),
     }
 }
 
-/// Address, instruction, and the place of the source if the program says it.
+/// Returns address, instruction, and the source location if it is known.
 fn place(report: &WaitsReport, place_of: PlaceOf<'_>, pc: u32) -> String {
     let place = place_of(pc).map_or(String::new(), |place| format!(", {place}"));
     format!("{pc:#010x} {}{place}", instruction(report, pc))
 }
 
-/// What was awaited, in words.
+/// Describes an awaited event.
 fn awaited(report: &WaitsReport, place_of: PlaceOf<'_>, what: Awaited) -> String {
     let place = |pc| place(report, place_of, pc);
     match what {
@@ -53,7 +53,7 @@ fn name(register: Reg) -> &'static str {
     }
 }
 
-/// The cycles that lines were at each place of a system of several cores, most first.
+/// Returns the cycles that lines spent at each place of a system of several cores, most first.
 fn places(wait: &Wait) -> Vec<(Place, u64)> {
     let mut places: Vec<(Place, u64)> = Place::ALL.iter().map(|&place| (place, wait.at(place))).collect();
     places.retain(|(_, cycles)| *cycles != 0);
@@ -61,7 +61,7 @@ fn places(wait: &Wait) -> Vec<(Place, u64)> {
     places
 }
 
-/// The same as text.
+/// Returns these places as text.
 fn places_text(wait: &Wait) -> String {
     let places = places(wait);
     let list: Vec<String> = places
@@ -71,7 +71,7 @@ fn places_text(wait: &Wait) -> String {
     list.join(", ")
 }
 
-/// The `most` longest waits, those of all threads together.
+/// Returns the `most` longest waits, over all threads, as text.
 pub fn text(report: &WaitsReport, place_of: PlaceOf<'_>, most: usize) -> String {
     let waits = report.by_instruction();
     let all: u64 = waits.iter().map(|wait| wait.cycles).sum();
@@ -120,7 +120,7 @@ pub fn text(report: &WaitsReport, place_of: PlaceOf<'_>, most: usize) -> String 
     out
 }
 
-/// All waits, by thread.
+/// Returns all waits, by thread, as JSON.
 pub fn json(report: &WaitsReport, place_of: PlaceOf<'_>) -> String {
     let at = |pc: u32| {
         json!({

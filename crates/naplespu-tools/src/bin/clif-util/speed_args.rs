@@ -1,22 +1,23 @@
-//! What decides how fast the functional model runs and nothing else, which `run`, `sim` and `wasm` share.
+//! Options of `run`, `sim` and `wasm` that change only the speed of the functional model.
 
 use npu_sim::{CORE_LIMIT, Config};
 use std::thread;
 
-/// Ways to run that come to the same.
+/// Options that do not change results.
 #[derive(clap::Args)]
 pub struct SpeedArgs {
-    /// Interpret every instruction, instead of translating hot loops to code of the host
+    /// Interpret every instruction instead of translating hot loops to code of the host
     #[arg(long)]
     no_jit: bool,
 
-    /// Threads of the host that run cores at the same time, with the results of cores in turns; those that the host has unless set
+    /// Host threads that run cores at the same time, with the results of cores in turns; by default
+    /// those of the host
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=CORE_LIMIT as i64))]
     host_threads: Option<u16>,
 }
 
 impl SpeedArgs {
-    /// The usual configuration, run that way.
+    /// Returns the default configuration with these options.
     pub fn config(&self) -> Config {
         let usual = Config::default();
         Config {

@@ -1,4 +1,4 @@
-//! `clif-util test`: filetests.
+//! `clif-util test`: runs filetests.
 
 use crate::input::CacheArgs;
 use crate::{Outcome, Stop, output};
@@ -12,7 +12,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How long a run has to take before it shows its progress.
+/// The duration after which a run shows its progress.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Run filetests
@@ -24,7 +24,7 @@ pub struct Args {
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
 
-    /// Tell the result of every file and of every function that is not passed
+    /// Print the result of every file and of every function that does not pass
     #[arg(short, long)]
     verbose: bool,
 
@@ -32,18 +32,18 @@ pub struct Args {
     #[arg(short = 'j', long = "jobs", value_name = "N", value_parser = at_least_one)]
     jobs: Option<NonZeroUsize>,
 
-    /// Replace the `target` lines of all files: a target, and settings for it
+    /// Replace the `target` lines of all files by a target with settings
     #[arg(long, value_name = "\"TARGET [NAME=VALUE ...]\"", value_parser = ForcedTarget::parse)]
     force_target: Option<ForcedTarget>,
 
-    /// A setting that wins over those of the files
+    /// A setting that overrides those of the files
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = crate::input::parse_setting)]
     settings: Vec<String>,
 
     #[command(flatten)]
     cache: CacheArgs,
 
-    /// Print the time that each stage of the compiler took in all files, on all threads together
+    /// Print the time of each stage of the compiler, the sum over all files and threads
     #[arg(short = 'T', long)]
     time_passes: bool,
 
@@ -55,7 +55,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = Options::default().max_steps)]
     max_steps: u64,
 
-    /// Seed of what memory, scratchpad and registers hold in `test run` that nobody wrote
+    /// Seed of the random initial contents of memory, scratchpad and registers in `test run`
     #[arg(long, value_name = "SEED", default_value_t = Options::default().fill_seed)]
     fill_seed: u64,
 }
@@ -114,7 +114,7 @@ pub fn run(args: &Args) -> Outcome {
     }
 }
 
-/// What there is to say about a file.
+/// Describes the result of a file.
 fn describe(outcome: &naplespu_filetests::FileOutcome, verbose: bool) -> String {
     let mut text = String::new();
     let name = &outcome.source.name;
@@ -138,7 +138,7 @@ fn describe(outcome: &naplespu_filetests::FileOutcome, verbose: bool) -> String 
     text + &outcome.render()
 }
 
-/// A progress bar that stays away from short runs and from files.
+/// A progress bar for long runs on a terminal.
 struct Progress {
     bar: ProgressBar,
     start: Instant,

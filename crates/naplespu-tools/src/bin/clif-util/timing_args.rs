@@ -1,43 +1,44 @@
-//! The options of the timing model, which `run`, `sim` and `wasm` share, and what they print of waits.
+//! The options of the timing model in `run`, `sim` and `wasm`, and their output of waits.
 
 use crate::{Stop, sim_waits};
 use npu_sim::{TimingConfig, WaitsReport};
 use std::path::PathBuf;
 
-/// The timing model, and what is asked of it.
+/// The options of the timing model.
 #[derive(clap::Args)]
 pub struct TimingArgs {
-    /// Run with the timing model, and report what the run took in cycles, and why
+    /// Run with the timing model, and report cycles and their causes
     #[arg(long)]
     pub timing: bool,
 
-    /// Cycles that each memory transaction takes beyond the fastest, for --timing
+    /// Additional cycles of each memory transaction, for --timing
     #[arg(long, value_name = "CYCLES", default_value_t = 0, requires = "timing")]
     memdelay: u32,
 
-    /// Cycles that a hop between two tiles takes, each way, for --timing with several cores
+    /// Cycles of a hop between two tiles in each direction, for --timing with several cores
     #[arg(long, value_name = "CYCLES", default_value_t = 0, requires = "timing")]
     hopdelay: u32,
 
-    /// Cycles that a message takes a link between two tiles for, for --timing with several cores; 0 lets no link be full
+    /// Cycles that a message occupies a link between two tiles, for --timing with several cores;
+    /// with 0, links are never full
     #[arg(long, value_name = "CYCLES", default_value_t = TimingConfig::default().link_cycles, requires = "timing")]
     linkcycles: u32,
 
-    /// Cycles that a look into the second-level cache takes, for --timing with several cores
+    /// Cycles of an access to the second-level cache, for --timing with several cores
     #[arg(long, value_name = "CYCLES", default_value_t = 0, requires = "timing")]
     l2delay: u32,
 
-    /// Print which instructions waited longest, and for what: so many of them; 0 is all
+    /// Print the N longest waits of instructions with their causes; 0 is all
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "20", requires = "timing")]
     waits: Option<usize>,
 
-    /// Write all that waited to this file, as JSON; with several calls, of the last one
+    /// Write all waits to this file as JSON; with several calls, those of the last one
     #[arg(long, value_name = "FILE", requires = "timing")]
     waits_json: Option<PathBuf>,
 }
 
 impl TimingArgs {
-    /// How memory and network behave; `None` without the timing model.
+    /// Returns the configuration of memory and network, or `None` without the timing model.
     pub fn config(&self) -> Option<TimingConfig> {
         self.timing.then_some(TimingConfig {
             memory_delay: self.memdelay,
@@ -47,12 +48,12 @@ impl TimingArgs {
         })
     }
 
-    /// Whether waits are to be noted.
+    /// Returns whether waits are recorded.
     pub fn wants_waits(&self) -> bool {
         self.waits.is_some() || self.waits_json.is_some()
     }
 
-    /// What is to be printed of waits. `place` says where an address is.
+    /// Returns the waits to print. `place` returns the source location of an address.
     pub fn waits_text(&self, waits: &WaitsReport, place: sim_waits::PlaceOf<'_>) -> String {
         match self.waits {
             Some(0) => sim_waits::text(waits, place, usize::MAX),
@@ -61,7 +62,7 @@ impl TimingArgs {
         }
     }
 
-    /// Writes all waits, if there is a file for them.
+    /// Writes all waits, if a file for them is given.
     pub fn write_waits(&self, waits: &WaitsReport, place: sim_waits::PlaceOf<'_>) -> Result<(), Stop> {
         let Some(path) = &self.waits_json else {
             return Ok(());
@@ -71,7 +72,7 @@ impl TimingArgs {
     }
 }
 
-/// A place in code that was compiled here: the function, how far in, and the line of the source.
+/// Returns the location of an address in compiled code: function, offset, and source line.
 pub fn place(module: &naplespu_jit::NpuModule, address: u32) -> Option<String> {
     let frame = module.frame(address);
     let mut text = format!("%{}", frame.function?);

@@ -1,4 +1,4 @@
-//! `clif-util wasm`: WebAssembly modules on the NPU.
+//! `clif-util wasm`: runs WebAssembly modules in the simulator.
 
 mod emit;
 
@@ -24,19 +24,20 @@ pub struct Args {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Arguments of a program, which are those of WASI
+    /// Arguments of a WASI program
     #[arg(value_name = "PROGRAM_ARG", trailing_var_arg = true, allow_hyphen_values = true)]
     program_args: Vec<String>,
 
-    /// A variable of the environment of a program
+    /// An environment variable of a program
     #[arg(long, value_name = "NAME=VALUE")]
     env: Vec<String>,
 
-    /// What the random numbers of a program come from; 1 unless set, so that runs repeat
+    /// Seed of a program's random numbers; 1 by default, so that runs repeat
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
 
-    /// A setting of Cranelift or of the target; unless set, `opt_level=speed` and `strict_float=true`, and `atomics=machine` with threads of several cores
+    /// A setting of Cranelift or of the target; the defaults are `opt_level=speed` and
+    /// `strict_float=true`, and `atomics=machine` with threads of several cores
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = input::parse_setting)]
     settings: Vec<String>,
 
@@ -47,15 +48,16 @@ pub struct Args {
     #[arg(long, num_args = 1.., value_names = ["NAME", "ARG"], allow_negative_numbers = true)]
     invoke: Vec<String>,
 
-    /// Write what the module becomes instead of running it
+    /// Write the compiled module in this form instead of running it
     #[arg(long, value_enum, value_name = "FORM")]
     emit: Option<Form>,
 
-    /// Where to write what is emitted instead of standard output
+    /// Output file of --emit instead of standard output
     #[arg(short, long, value_name = "OUT", requires = "emit")]
     output: Option<PathBuf>,
 
-    /// Hardware threads that call the function, all at once and with the same arguments; each has its part of the shadow stack
+    /// Hardware threads that call the function at once with the same arguments; each has its part
+    /// of the shadow stack
     #[arg(long, value_name = "N", default_value_t = 1, requires = "invoke", value_parser = clap::value_parser!(u16).range(1..=MOST_THREADS))]
     threads: u16,
 
@@ -73,15 +75,16 @@ pub struct Args {
     #[command(flatten)]
     profile: ProfileArgs,
 
-    /// Tell on standard error how many instructions the call executed
+    /// Print the number of executed instructions to standard error
     #[arg(short, long)]
     verbose: bool,
 
-    /// Instructions that a call may execute; without it there is no limit
+    /// Instructions that a call may execute; unlimited by default
     #[arg(long, value_name = "N")]
     max_steps: Option<u64>,
 
-    /// MiB of memory that each linear memory may grow to; 256 unless set, and 16 for --emit=hex, whose image holds the zeros
+    /// Maximum size of each linear memory in MiB; 256 by default, and 16 for --emit=hex, because an
+    /// image contains the zeros
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..=2048))]
     max_memory: Option<u32>,
 
@@ -89,10 +92,10 @@ pub struct Args {
     speed: SpeedArgs,
 }
 
-/// Most threads of a device.
+/// The maximum number of threads of a device.
 const MOST_THREADS: i64 = (CORE_LIMIT * THREADS) as i64;
 
-/// What a module becomes.
+/// The output forms of a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Form {
     /// CLIF
@@ -103,12 +106,12 @@ enum Form {
     Obj,
     /// An executable ELF file that calls the function of --invoke
     Elf,
-    /// The image of such a program, in the format that the name of OUT says, as `objcopy` writes it
+    /// The image of such a program, in the format of OUT's name, as for `objcopy`
     Hex,
 }
 
 impl Form {
-    /// Whether it calls a function.
+    /// Returns whether the form is a program that calls a function.
     fn is_program(self) -> bool {
         matches!(self, Self::Elf | Self::Hex)
     }
@@ -223,7 +226,7 @@ pub fn run(args: &Args) -> Outcome {
     output::print(text.as_bytes())
 }
 
-/// What a program finds.
+/// Returns the environment of a program.
 fn world(args: &Args, name: &str) -> World {
     let mut list = vec![name.to_owned()];
     list.extend(args.program_args.iter().cloned());
@@ -238,20 +241,22 @@ fn world(args: &Args, name: &str) -> World {
     }
 }
 
-/// Runs repeat unless somebody wants another seed.
+/// The default seed, so that runs repeat.
 const DEFAULT_SEED: u64 = 1;
 
-/// How a call ended without results.
+/// Returns the outcome of a call that ended without results.
 fn ended(error: CallError, store: &Store, threads: usize) -> Stop {
     match error {
         CallError::Exit(0) => Stop::Exit(0),
-        // Only the low byte gets out of a process; what is left of another status is no success.
+        // Only the low byte of a status is visible outside of a process; a nonzero status must stay
+        // nonzero.
         CallError::Exit(status) => Stop::Exit((status as u8).max(1)),
         other => Stop::Fault(format!("{other}{}", calls(store, threads))),
     }
 }
 
-/// The calls that were under way in threads that did not return, if there was more than that of the host.
+/// Returns the call stacks of threads that did not return, if they contain more than the host's
+/// call.
 fn calls(store: &Store, threads: usize) -> String {
     let module = store.module();
     let traces = (0..threads).map(|thread| (thread, module.back_trace(thread)));
@@ -282,10 +287,10 @@ fn calls(store: &Store, threads: usize) -> String {
     text
 }
 
-/// Calls of a back trace that are shown: a recursion without end has too many.
+/// The maximum number of printed calls in a back trace; an infinite recursion has too many.
 const MOST_FRAMES: usize = 16;
 
-/// What the last call took, and what else of it can be repeated.
+/// Prints instructions, cycles and the random seed of the last call.
 fn tell(args: &Args, store: &Store, wasi: &Wasi) -> Outcome {
     if wasi.used_random() {
         let seed = args.seed.unwrap_or(DEFAULT_SEED);
@@ -308,7 +313,7 @@ fn tell(args: &Args, store: &Store, wasi: &Wasi) -> Outcome {
     }
 }
 
-/// The function that is exported by a name.
+/// Returns the exported function with this name.
 fn exported<'a>(
     module: &str,
     function: &str,
@@ -326,12 +331,12 @@ fn exported<'a>(
     known.sort_unstable_by_key(|(name, _)| *name);
     let known: Vec<&str> = known.into_iter().map(|(name, _)| name).collect();
     Err(Stop::Fault(format!(
-        "{module}: no function '{function}' is exported; there are: {}",
+        "{module}: no function '{function}' is exported; the exported functions are: {}",
         known.join(", ")
     )))
 }
 
-/// The arguments of a function.
+/// Parses the arguments of a function.
 fn values(function: &str, types: &[ValueType], operands: &[String]) -> Result<Vec<Value>, Stop> {
     if types.len() != operands.len() {
         return Err(Stop::Usage(format!(
@@ -344,7 +349,7 @@ fn values(function: &str, types: &[ValueType], operands: &[String]) -> Result<Ve
     types.iter().zip(operands).map(|(ty, text)| value(*ty, text)).collect()
 }
 
-/// An argument.
+/// Parses an argument.
 fn value(ty: ValueType, text: &str) -> Result<Value, Stop> {
     let wrong = || {
         let name = match ty {
@@ -358,7 +363,7 @@ fn value(ty: ValueType, text: &str) -> Result<Value, Stop> {
         Stop::Usage(format!("`{text}` is not a value of type {name}"))
     };
     Ok(match ty {
-        // Unsigned numbers are taken as their bits.
+        // Unsigned numbers have the same bits.
         ValueType::I32 => match (text.parse::<i32>(), text.parse::<u32>()) {
             (Ok(value), _) => Value::I32(value),
             (_, Ok(value)) => Value::I32(value as i32),
@@ -372,11 +377,15 @@ fn value(ty: ValueType, text: &str) -> Result<Value, Stop> {
         ValueType::F32 => Value::F32(text.parse::<f32>().map_err(|_| wrong())?.to_bits()),
         ValueType::F64 => Value::F64(text.parse::<f64>().map_err(|_| wrong())?.to_bits()),
         ValueType::V128 => Value::V128(vector(text).ok_or_else(wrong)?),
-        ValueType::Ref(_) => return Err(Stop::Usage("the command line has no references".to_owned())),
+        ValueType::Ref(_) => {
+            return Err(Stop::Usage(
+                "references cannot be passed on the command line".to_owned(),
+            ));
+        }
     })
 }
 
-/// The bytes of a vector: its shape and its lanes, apart by colon, commas or spaces.
+/// Parses a vector: its shape and its lanes, separated by a colon, commas or spaces.
 fn vector(text: &str) -> Option<u128> {
     let mut parts = text.split([':', ',', ' ']).filter(|part| !part.is_empty());
     let (bits, is_float) = match parts.next()? {
@@ -401,7 +410,7 @@ fn vector(text: &str) -> Option<u128> {
     parts.next().is_none().then_some(bytes)
 }
 
-/// A lane of so many bits, with or without a sign, decimal or hexadecimal.
+/// Parses a lane of this many bits, with or without a sign, decimal or hexadecimal.
 fn integer(text: &str, bits: u32) -> Option<u64> {
     let (negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
     let magnitude: i128 = match digits.strip_prefix("0x") {

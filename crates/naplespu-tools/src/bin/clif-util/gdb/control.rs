@@ -1,4 +1,4 @@
-//! Who runs and when to stop: breakpoints, watchpoints and turns of the threads under a debugger.
+//! Controls the threads under a debugger: breakpoints, watchpoints and turns.
 
 use gdbstub::common::{Signal, Tid};
 use gdbstub::stub::MultiThreadStopReason;
@@ -9,36 +9,36 @@ use npu_mc::{Opcode, SReg};
 use npu_sim::{LANES, Machine, Progress, Space, Status, Stop};
 use std::collections::BTreeSet;
 
-/// Instructions of a thread before the next one has its turn.
+/// Instructions of a thread's turn.
 const QUANTUM: u32 = 128;
 
-/// Why the threads stopped.
+/// The reason of a stop.
 pub type Reason = MultiThreadStopReason<u32>;
 
-/// What a thread does when the machine goes on.
+/// The action of a thread when the machine resumes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
-    /// It stays where it is.
+    /// Stays stopped.
     Stay,
-    /// It runs.
+    /// Runs.
     Continue,
-    /// It executes one instruction.
+    /// Executes one instruction.
     Step,
 }
 
-/// Memory that is watched.
+/// A watched range of memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Watch {
     /// First byte.
     pub address: u32,
     /// Bytes.
     pub len: u32,
-    /// Which accesses count.
+    /// The accesses that count.
     pub kind: WatchKind,
 }
 
 impl Watch {
-    /// Where an access touches the watched bytes, if it counts.
+    /// Returns the address at which an access touches the watched bytes, if it counts.
     fn hit(&self, address: u32, size: u32, store: bool) -> Option<u32> {
         let counts = match self.kind {
             WatchKind::Write => store,
@@ -58,35 +58,35 @@ pub struct Control {
     pub machine: Machine,
     /// Names, lines and frames of the program, if it has them.
     pub info: Option<ProgramInfo>,
-    /// The threads that take part, by number.
+    /// The enabled threads, by number.
     threads: Vec<usize>,
     actions: Vec<Action>,
-    /// Which threads have an action of their own.
+    /// Whether each thread has its own action.
     set: Vec<bool>,
-    /// Threads that have ended or hang, until somebody changes something.
+    /// Whether each thread has ended or hangs, until the debugger changes its state.
     resting: Vec<bool>,
     breakpoints: BTreeSet<u32>,
     watches: Vec<Watch>,
-    /// Whose turn it is, by its place among the threads, and for how many instructions.
+    /// The current thread as an index of `threads`, and the rest of its turn in instructions.
     turn: usize,
     left: u32,
-    /// The breakpoint that each thread has been stopped at and goes on from.
+    /// The breakpoint at which each thread stopped, and from which it resumes.
     stopped: Vec<Option<u32>>,
     console: usize,
 }
 
-/// The number under which GDB knows a thread: 0 would mean any.
+/// Returns the number of a thread in GDB. GDB's 0 means any thread.
 pub fn tid(thread: usize) -> Tid {
     Tid::MIN.saturating_add(thread)
 }
 
-/// The thread of a number.
+/// Returns the thread with this number in GDB.
 pub fn thread_of(tid: Tid) -> usize {
     tid.get() - 1
 }
 
 impl Control {
-    /// Takes a machine over, with its enabled threads.
+    /// Takes control of a machine with its enabled threads.
     pub fn new(machine: Machine, info: Option<ProgramInfo>) -> Self {
         let mut threads: Vec<usize> = (0..machine.threads()).filter(|&n| machine.is_enabled(n)).collect();
         if threads.is_empty() {
@@ -109,18 +109,18 @@ impl Control {
         }
     }
 
-    /// The threads that take part.
+    /// Returns the enabled threads.
     pub fn threads(&self) -> &[usize] {
         &self.threads
     }
 
-    /// What all threads do next, until the next request.
+    /// Sets the next action of all threads, until the next request.
     pub fn set_all(&mut self, action: Action) {
         self.actions.fill(action);
         self.set.fill(false);
     }
 
-    /// What a thread does next.
+    /// Sets the next action of a thread.
     pub fn set_action(&mut self, thread: usize, action: Action) {
         if let Some(slot) = self.actions.get_mut(thread) {
             *slot = action;
@@ -128,7 +128,7 @@ impl Control {
         }
     }
 
-    /// Of the threads, only those that were asked to go on do.
+    /// Stops all threads without an action of their own.
     pub fn lock_others(&mut self) {
         for (action, set) in self.actions.iter_mut().zip(&self.set) {
             if !set {
@@ -137,12 +137,12 @@ impl Control {
         }
     }
 
-    /// Before the threads go on: somebody may have changed what they hang at.
+    /// Prepares to resume: the debugger may have changed the state of hanging threads.
     pub fn resume(&mut self) {
         self.resting.fill(false);
     }
 
-    /// Adds or removes a breakpoint; gives whether that changed anything.
+    /// Adds or removes a breakpoint. Returns whether this changed anything.
     pub fn breakpoint(&mut self, address: u32, set: bool) -> bool {
         if set {
             self.breakpoints.insert(address)
@@ -156,13 +156,13 @@ impl Control {
         self.watches.push(watch);
     }
 
-    /// Removes a watchpoint; gives whether there was one.
+    /// Removes a watchpoint. Returns whether it existed.
     pub fn unwatch(&mut self, watch: Watch) -> bool {
         let place = self.watches.iter().position(|w| *w == watch);
         place.map(|index| self.watches.swap_remove(index)).is_some()
     }
 
-    /// What the program has printed since it was last asked for.
+    /// Returns the program's output since the last call.
     pub fn new_output(&mut self) -> &[u8] {
         let output = self.machine.console_output();
         let start = self.console.min(output.len());
@@ -174,7 +174,7 @@ impl Control {
         self.actions[thread] != Action::Stay && !self.resting[thread] && !self.machine.thread(thread).is_waiting()
     }
 
-    /// The thread that goes next: one that shall step, else the one whose turn it is.
+    /// Returns the next thread: one that steps, else the one whose turn it is.
     fn next(&mut self) -> Option<usize> {
         let able = |thread: &usize| self.is_able(*thread);
         let stepping = |thread: &usize| self.actions[*thread] == Action::Step && self.is_able(*thread);
@@ -199,7 +199,7 @@ impl Control {
         Some(self.threads[place])
     }
 
-    /// Executes one instruction of one thread. Gives a reason if the threads shall stop.
+    /// Executes one instruction of one thread. Returns a reason if the threads must stop.
     pub fn advance(&mut self) -> Option<Reason> {
         let Some(thread) = self.next() else {
             return Some(self.nobody());
@@ -220,7 +220,7 @@ impl Control {
         let step = match self.machine.step(thread) {
             Ok(step) => step,
             Err(Stop::MemoryFull { .. } | Stop::ReadOnly { .. }) => return signal(Signal::SIGSEGV),
-            // The erratum is shown by `monitor findings`.
+            // `monitor findings` shows the erratum.
             Err(_) => return signal(Signal::SIGTRAP),
         };
         if let Some(access) = step.effect.access.filter(|a| a.space == Space::Main) {
@@ -239,7 +239,7 @@ impl Control {
             }
         }
         match step.progress {
-            // The thread stands behind it, and goes on if it is asked to.
+            // The thread is after the `debugtrap`, and resumes on request.
             Progress::Ended(Status::TRAPPED) if self.is_debugtrap(thread, step.word) => {
                 self.machine
                     .thread_mut(thread)
@@ -261,13 +261,14 @@ impl Control {
         None
     }
 
-    /// Whether the jump to itself that a thread has come to is that of a `debugtrap`: a branch, and there is no trap code.
+    /// Returns whether a thread's jump to itself is that of a `debugtrap`: a jump without a trap
+    /// code.
     fn is_debugtrap(&self, thread: usize, word: u32) -> bool {
         let is_branch = npu_mc::decode(word).is_ok_and(|inst| inst.opcode == Opcode::BNEZ);
         is_branch && self.machine.thread(thread).scalar(SReg::TR) == 0
     }
 
-    /// Nobody can go on: all have ended, or those that are left wait for ever.
+    /// Returns the stop reason if no thread can run: all have ended, or the rest waits for ever.
     fn nobody(&self) -> Reason {
         let status = |thread: &usize| self.machine.thread(*thread).status();
         let ended = |thread: &usize| [Status::ENDED, Status::TRAPPED].contains(&status(thread));
@@ -290,7 +291,7 @@ mod tests {
     use npu_mc::asm::{Options, assemble};
     use npu_sim::Config;
 
-    /// Four threads at the start of a program.
+    /// Returns a controlled machine with four threads at the start of a program.
     fn control(source: &str) -> Control {
         let object = assemble(source, &Options::default()).unwrap_or_else(|f| panic!("{f:#?}"));
         let image = link(&object, &Placement::default()).unwrap().image;

@@ -1,4 +1,5 @@
-//! Whatever bytes come over the connection: the stub does not panic, and ends when they do.
+//! Tests with arbitrary bytes on the connection: the stub must not panic, and must end when they
+//! do.
 
 use super::control::Control;
 use super::session;
@@ -8,14 +9,14 @@ use npu_mc::asm::{Options, assemble};
 use npu_sim::{Config, Machine};
 use std::io::{Error, ErrorKind};
 
-/// A peer that has said everything it will say, and hears nothing. Its end is what a closed socket is: something is there to
-/// be read, and reading it fails.
+/// A peer with a fixed script that ignores all answers. Its end is that of a closed socket: the
+/// socket is readable, and reading fails.
 struct Script<'a> {
     bytes: &'a [u8],
     answers: usize,
 }
 
-/// Bytes of answers after which a peer is not answered but flooded.
+/// The number of answer bytes that counts as a flood.
 const FLOOD: usize = 1 << 24;
 
 impl Connection for Script<'_> {
@@ -44,7 +45,8 @@ impl ConnectionExt for Script<'_> {
     }
 }
 
-/// Three threads that meet at a barrier, load, store, trap on a misaligned address, and go round for ever.
+/// Returns a machine with three threads that meet at a barrier, load, store, trap on a misaligned
+/// address, and loop for ever.
 fn control() -> Control {
     let source = "movei s0, 5; movei s1, 2\nbarrier s0, s1\nagain: load32 s2, (s3)\nstore32 s2, (s3)\naddi s3, s3, 2\njmp again\n";
     let object = assemble(source, &Options::default()).unwrap_or_else(|f| panic!("{f:#?}"));
@@ -57,7 +59,7 @@ fn control() -> Control {
     Control::new(machine, None)
 }
 
-/// What a peer says; how it ended is its business.
+/// Sends bytes from a peer. Ignores the outcome of the session.
 fn say(bytes: &[u8]) {
     let _ = session(&mut control(), Script { bytes, answers: 0 });
 }
@@ -70,7 +72,7 @@ fn packet(body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Packets, with `@` for a number.
+/// Packets, with `@` as placeholder of a number.
 const PACKETS: [&str; 50] = [
     "qSupported:multiprocess+;xmlRegisters=arc;qXfer:features:read+",
     "QStartNoAckMode",
@@ -124,7 +126,7 @@ const PACKETS: [&str; 50] = [
     "QThreadSuffixSupported",
 ];
 
-/// Commands behind `qRcmd`, likewise.
+/// Commands of `qRcmd`, with the same placeholder.
 const COMMANDS: [&str; 11] = [
     "scratchpad @ @ @",
     "scratchpad set @ @ @",
@@ -162,7 +164,7 @@ const NUMBERS: [&str; 20] = [
     "ffffffffffffffff0",
 ];
 
-/// Numbers that are the same every time.
+/// Reproducible random numbers.
 struct Random(u64);
 
 impl Random {
@@ -208,7 +210,7 @@ impl Random {
         out
     }
 
-    /// Changes, drops or doubles some bytes.
+    /// Changes, drops or duplicates some bytes.
     fn damage(&mut self, bytes: &mut Vec<u8>) {
         for _ in 0..=self.below(3) {
             if bytes.is_empty() {
@@ -269,7 +271,7 @@ fn random_bytes_end() {
     }
 }
 
-/// Longer than the packets that the stub takes, with no end, and with lengths that say otherwise.
+/// Packets above the accepted size, without an end, and with wrong lengths.
 #[test]
 fn long_packets_end() {
     let long = vec![b'0'; 3 * super::PACKET];

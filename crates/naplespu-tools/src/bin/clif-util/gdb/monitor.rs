@@ -1,4 +1,4 @@
-//! The commands of GDB's `monitor`: what the protocol has no packets for.
+//! The commands of GDB's `monitor`, for operations that the protocol lacks.
 
 use super::control::{Control, tid};
 use crate::sim_report;
@@ -7,20 +7,20 @@ use npu_sim::THREADS;
 use std::fmt::Write as _;
 
 const HELP: &str = "\
-scratchpad ADDRESS [COUNT [CORE]]   words of the scratchpad of a core
-scratchpad set ADDRESS WORD [CORE]  changes one
-threads                             what each thread does
-where [THREAD]                      its calls, innermost first, with names and lines
-find NAME | ADDRESS                 the address of a name, or what is at an address
-code NAME | ADDRESS [COUNT]         instructions, which debuggers do not know
-control [THREAD]                    the control registers of a thread
-findings                            errata that the program met
+scratchpad ADDRESS [COUNT [CORE]]   print words of the scratchpad of a core
+scratchpad set ADDRESS WORD [CORE]  write a word of the scratchpad
+threads                             print the state of each thread
+where [THREAD]                      print the call stack, innermost first, with names and lines
+find NAME | ADDRESS                 print the address of a name, or the location of an address
+code NAME | ADDRESS [COUNT]         print NPU instructions
+control [THREAD]                    print the control registers of a thread
+findings                            print the errata that the program met
 ";
 
-/// Most words that are shown at once.
+/// The maximum number of words in one answer.
 const MOST_WORDS: u32 = 1024;
 
-/// Runs a command; what it answers.
+/// Runs a command and returns its answer.
 pub fn run(control: &mut Control, command: &str) -> String {
     let words: Vec<&str> = command.split_whitespace().collect();
     let answer = match words.as_slice() {
@@ -38,7 +38,7 @@ pub fn run(control: &mut Control, command: &str) -> String {
         ["control", thread] => number(thread).and_then(|n| registers(control, n)),
         ["findings"] => Ok(findings(control)),
         ["help"] | [] => Ok(HELP.to_owned()),
-        _ => Err(format!("there is no such command; these are:\n{HELP}")),
+        _ => Err(format!("unknown command; the commands are:\n{HELP}")),
     };
     answer.unwrap_or_else(|why| why.trim_end().to_owned() + "\n")
 }
@@ -52,7 +52,10 @@ fn core(control: &Control, text: Option<&&str>) -> Result<usize, String> {
     if core < control.machine.cores() {
         Ok(core)
     } else {
-        Err(format!("there are {} cores, counted from 0", control.machine.cores()))
+        Err(format!(
+            "the machine has {} cores, counted from 0",
+            control.machine.cores()
+        ))
     }
 }
 
@@ -90,7 +93,7 @@ fn set(control: &mut Control, address: &str, value: &str, rest: &[&str]) -> Resu
     Ok(String::new())
 }
 
-/// What a thread does.
+/// Describes the state of a thread.
 pub fn thread_state(control: &Control, thread: usize) -> String {
     let state = control.machine.thread(thread);
     let place = format!("core {} thread {}", thread / THREADS, thread % THREADS);
@@ -122,20 +125,20 @@ fn threads(control: &Control) -> String {
     out
 }
 
-/// Why there are no names.
-const NO_INFO: &str = "the program has no names: it is no executable ELF file";
+/// The message for a program without names.
+const NO_INFO: &str = "the program has no symbols, because it is not an executable ELF file";
 
-/// The thread of a number that is counted from 1.
+/// Returns the thread with a number that is counted from 1.
 fn known(control: &Control, thread: u32) -> Result<usize, String> {
     let thread = (thread as usize).wrapping_sub(1);
     if control.threads().contains(&thread) {
         return Ok(thread);
     }
     let known: Vec<String> = control.threads().iter().map(|&n| tid(n).to_string()).collect();
-    Err(format!("there is no such thread; there are {}", known.join(", ")))
+    Err(format!("no such thread; the threads are {}", known.join(", ")))
 }
 
-/// The calls of a thread, which is counted from 1.
+/// Returns the call stack of a thread, which is counted from 1.
 fn place(control: &Control, thread: u32) -> Result<String, String> {
     let info = control.info.as_ref().ok_or(NO_INFO)?;
     let thread = known(control, thread)?;
@@ -150,16 +153,16 @@ fn place(control: &Control, thread: u32) -> Result<String, String> {
     Ok(out)
 }
 
-/// The address of a name, or a number.
+/// Parses an address: a name or a number.
 fn address(control: &Control, what: &str) -> Result<u32, String> {
     let named = control.info.as_ref().and_then(|info| info.address(what));
     named.map_or_else(
-        || number(what).map_err(|_| format!("there is no `{what}` in the program")),
+        || number(what).map_err(|_| format!("the program has no symbol `{what}`")),
         Ok,
     )
 }
 
-/// Instructions as the assembler writes them.
+/// Disassembles instructions.
 fn code(control: &Control, place: &str, count: u32) -> Result<String, String> {
     let start = address(control, place)?;
     let mut out = String::new();
@@ -182,7 +185,7 @@ fn find(control: &Control, what: &str) -> Result<String, String> {
     Ok(format!("{address:#010x} in {}\n", sim_report::place(info, address)))
 }
 
-/// The control registers of a thread, which is counted from 1.
+/// Returns the control registers of a thread, which is counted from 1.
 fn registers(control: &Control, thread: u32) -> Result<String, String> {
     let thread = known(control, thread)?;
     let mut out = String::new();

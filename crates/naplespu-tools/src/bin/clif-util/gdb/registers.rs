@@ -1,14 +1,15 @@
-//! The registers as debuggers see them: numbers, sizes and the target description, from the tables of td.
+//! The registers for debuggers: numbers, sizes and the target description, from the tables of td.
 //!
 //! A register's number is its DWARF number: scalars first, then vectors.
 //!
-//! # A shape that GDB knows
+//! # A machine that GDB supports
 //!
-//! GDB takes registers of a machine only if it knows the machine. So the description says 32-bit PowerPC, and has the
-//! registers that GDB wants of one (`STANDARD`), which are other names of ours: they were chosen such that what GDB believes
-//! about DWARF numbers of a PowerPC (0 to 31 are `r0` to `r31`, 32 to 63 are `f0` to `f31`) is right here, so that frames and
-//! variables are found. Behind them come the registers of this machine with their own names. LLDB has numbers and uses from
-//! the attributes of each register, and the names of the same ones twice.
+//! GDB accepts registers only of machines that it supports. So the description claims to be 32-bit
+//! PowerPC. It contains the registers that GDB requires of a PowerPC (`STANDARD`) as second names
+//! of NPU registers. GDB maps DWARF numbers 0 to 31 of a PowerPC to `r0` to `r31`, and 32 to 63 to
+//! `f0` to `f31`. The second names are chosen such that this mapping is right here, so GDB finds
+//! frames and variables. The registers of this machine follow with their own names. LLDB takes
+//! numbers and uses from the attributes of each register, and shows both names.
 
 use gdbstub::arch;
 use gdbstub::arch::Arch;
@@ -18,18 +19,19 @@ use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::sync::LazyLock;
 
-/// Words of the registers of the machine, and those of all that are described.
+/// Words of the registers of the machine, and of all described registers.
 const OWN_WORDS: usize = SReg::COUNT as usize + LANES * VReg::COUNT as usize;
 const WORDS: usize = OWN_WORDS + STANDARD_COUNT;
 
-/// Registers that GDB's kind of machine has, and general ones among them, and those that follow both.
+/// The number of registers that GDB requires: two groups of general registers, and the special
+/// ones.
 const STANDARD_COUNT: usize = 2 * GENERAL + SPECIAL.len();
 const GENERAL: usize = 32;
 
-/// The number of the first of them.
+/// The number of the first required register.
 const FIRST_STANDARD: usize = SReg::COUNT as usize + VReg::COUNT as usize;
 
-/// Special registers of GDB's kind of machine; what has nothing here that it could stand for is always 0.
+/// Special registers of GDB's PowerPC. A register without an NPU counterpart is always 0.
 const SPECIAL: [(&str, Option<SReg>); 6] = [
     ("msr", None),
     ("cr", None),
@@ -39,8 +41,8 @@ const SPECIAL: [(&str, Option<SReg>); 6] = [
     ("fpscr", None),
 ];
 
-/// What the machine is for LLDB, which asks for it: a small one with the right order of bytes and no instruction set that LLDB
-/// would look for branches in to step faster.
+/// The target triple for LLDB: a small machine with the right byte order. LLDB has no instruction
+/// set for it, so it does not search for branches to step faster.
 pub const TRIPLE: &str = "arc-unknown-unknown-elf";
 
 /// The architecture.
@@ -59,7 +61,7 @@ impl Arch for Npu {
 
 static DESCRIPTION: LazyLock<String> = LazyLock::new(description);
 
-/// What LLDB calls the use of a register.
+/// Returns LLDB's name for the use of a register.
 fn generic(reg: SReg) -> Option<&'static str> {
     const ARGUMENTS: [&str; 8] = ["arg1", "arg2", "arg3", "arg4", "arg5", "arg6", "arg7", "arg8"];
     match reg {
@@ -98,7 +100,8 @@ fn description() -> String {
     );
     for standard in 0..STANDARD_COUNT {
         if standard == GENERAL {
-            // GDB wants its `pc` among those; the others of the group follow the `f` registers in number.
+            // GDB requires its `pc` in this group; the numbers of the group's other registers
+            // follow the `f` registers.
             scalar_line(&mut xml, SReg::PC);
             for (index, (name, _)) in SPECIAL.iter().enumerate().filter(|(_, s)| s.0 != "fpscr") {
                 standard_line(&mut xml, name, 2 * GENERAL + index);
@@ -146,7 +149,8 @@ fn standard_line(xml: &mut String, name: &str, standard: usize) {
     );
 }
 
-/// The register that a standard one is another name of, by its place among those; `None` for one that is always 0.
+/// Returns the NPU register that a required register aliases, by its index, or `None` for one that
+/// is always 0.
 fn standard(place: usize) -> Option<SReg> {
     match place.checked_sub(2 * GENERAL) {
         Some(special) => SPECIAL.get(special).and_then(|s| s.1),
@@ -154,12 +158,12 @@ fn standard(place: usize) -> Option<SReg> {
     }
 }
 
-/// A register by its number.
+/// A register, by its number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RegId {
-    /// One that the machine has.
+    /// A register of the machine.
     Own(Reg),
-    /// One that GDB's kind of machine has and this one has not: always 0.
+    /// A register of PowerPC that the machine does not have; always 0.
     Zero,
 }
 
@@ -178,7 +182,7 @@ impl arch::RegId for RegId {
     }
 }
 
-/// The value of a scalar register; that of `pc` is where the thread goes on.
+/// Returns the value of a scalar register. That of `pc` is the address at which the thread resumes.
 pub fn scalar(thread: &Thread, reg: SReg) -> u32 {
     if reg == SReg::PC {
         thread.pc()
@@ -187,8 +191,8 @@ pub fn scalar(thread: &Thread, reg: SReg) -> u32 {
     }
 }
 
-/// Changes a scalar register. Where nothing changes nothing is done, for it would be seen: a thread that gets a PC no longer
-/// waits at its barrier.
+/// Changes a scalar register. A write of the same value does nothing, because a write can have side
+/// effects: a thread whose `pc` is written no longer waits at its barrier.
 pub fn set_scalar(thread: &mut Thread, reg: SReg, value: u32) {
     if scalar(thread, reg) == value {
         return;
@@ -218,7 +222,7 @@ impl Default for Registers {
 }
 
 impl Registers {
-    /// Takes the values of a thread.
+    /// Reads the values of a thread.
     pub fn read(&mut self, thread: &Thread) {
         self.0.clear();
         self.0.extend(SReg::all().map(|reg| scalar(thread, reg)));
@@ -227,7 +231,8 @@ impl Registers {
         self.0.extend((0..STANDARD_COUNT).map(value));
     }
 
-    /// Gives a thread the values. What a standard register says counts if it is another value than the thread has.
+    /// Writes the values to a thread. A required register counts only if its value differs from the
+    /// thread's.
     pub fn write(&self, thread: &mut Thread) {
         let (own, standards) = self.0.split_at(OWN_WORDS.min(self.0.len()));
         let changed: Vec<(SReg, u32)> = (0..)

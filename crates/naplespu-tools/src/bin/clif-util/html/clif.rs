@@ -1,4 +1,4 @@
-//! Functions as lines, each instruction in one of its own, and what optimization made of which instruction.
+//! Functions as lines with one instruction each, and the origins of optimized instructions.
 
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{Block, Function, Inst, SourceLoc, Value};
@@ -7,18 +7,19 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::{self, Write};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// How many instructions one that optimization made belongs to at most.
+/// The maximum number of origins of an instruction that the optimizer made.
 const MAX_ORIGINS: usize = 8;
 
 /// A line of a function.
 pub struct Line {
     /// Its text.
     pub text: String,
-    /// The instruction that it is.
+    /// The instruction of the line.
     pub inst: Option<Inst>,
 }
 
-/// Stands before the text of an instruction until the text is cut into lines; CLIF never has it.
+/// A marker before the text of an instruction until the text is split into lines. CLIF never
+/// contains it.
 const MARK: char = '\u{1}';
 
 struct Marked(PlainWriter);
@@ -41,7 +42,7 @@ impl FuncWriter for Marked {
     }
 }
 
-/// The text of the function.
+/// Returns the lines of the function.
 pub fn lines(func: &Function) -> Vec<Line> {
     let mut text = String::new();
     // Writing to a string does not fail.
@@ -60,15 +61,15 @@ pub fn lines(func: &Function) -> Vec<Line> {
     text.lines().map(line).collect()
 }
 
-/// The instructions of a function as it was read, by the source locations that they get for a while.
+/// The instructions of the input function, by their temporary source locations.
 pub struct Numbered {
     insts: Vec<Inst>,
     locations: Vec<SourceLoc>,
-    /// The instructions that compute the same, by what they compute.
+    /// The instructions that compute the same value, by a hash of the computation.
     computations: HashMap<u64, Vec<Inst>>,
 }
 
-/// Gives each instruction a source location of its own, so that what optimization makes of it can be found.
+/// Gives each instruction its own source location, so that its optimized instructions can be found.
 pub fn number(func: &mut Function) -> Numbered {
     let blocks: Vec<Block> = func.layout.blocks().collect();
     let insts: Vec<Inst> = blocks
@@ -92,10 +93,11 @@ pub fn number(func: &mut Function) -> Numbered {
     }
 }
 
-/// How deep [`computation`] looks for what stands later in the function, where it is not known yet.
+/// The depth to which [`computation`] searches operands that are defined later in the function.
 const MAX_DEPTH: usize = 4;
 
-/// A number for what an instruction computes of parameters of blocks, which are all one. To be asked for in the order of the function.
+/// Returns a hash of an instruction's computation, in which all block parameters are equal. Call it
+/// in the order of the function.
 fn computation(func: &Function, inst: Inst, known: &mut HashMap<Inst, u64>) -> u64 {
     fn of(func: &Function, inst: Inst, depth: usize, known: &mut HashMap<Inst, u64>) -> u64 {
         if let Some(&number) = known.get(&inst) {
@@ -108,7 +110,7 @@ fn computation(func: &Function, inst: Inst, known: &mut HashMap<Inst, u64>) -> u
         let text = text.split("  ;").next().unwrap_or_default();
         let text = text.split_once(" = ").map_or(text, |(_, text)| text);
         let mut words = text.split([' ', ',']);
-        // The type behind the opcode is there only if it is not obvious.
+        // The type after the opcode is printed only if it is not obvious.
         words
             .next()
             .and_then(|opcode| opcode.split('.').next())
@@ -128,7 +130,7 @@ fn computation(func: &Function, inst: Inst, known: &mut HashMap<Inst, u64>) -> u
                 .hash(&mut hasher);
         }
         let number = hasher.finish();
-        // What is looked at from elsewhere is not looked at as a whole.
+        // A partial hash, from a search by another instruction, is not stored.
         if depth == 0 {
             known.insert(inst, number);
         }
@@ -137,17 +139,19 @@ fn computation(func: &Function, inst: Inst, known: &mut HashMap<Inst, u64>) -> u
     of(func, inst, 0, known)
 }
 
-/// What an instruction of the optimized function comes from.
+/// The origin of an instruction of the optimized function.
 #[derive(Clone, Default)]
 pub struct Origin {
-    /// Instructions of the function as it was read.
+    /// Instructions of the input function.
     pub insts: BTreeSet<Inst>,
-    /// Optimization made it: these compute the same, or are where its result is used.
+    /// Whether the optimizer made the instruction. Then `insts` compute the same value or use its
+    /// result.
     pub is_guess: bool,
 }
 
 impl Numbered {
-    /// For each instruction of the optimized function where it comes from. Takes the numbers out again.
+    /// Returns the origin of each instruction of the optimized function. Removes the temporary
+    /// source locations.
     pub fn origins(&self, func: &mut Function) -> HashMap<Inst, Origin> {
         let blocks: Vec<Block> = func.layout.blocks().collect();
         let insts: Vec<Inst> = blocks
@@ -187,7 +191,7 @@ impl Numbered {
     }
 }
 
-/// An instruction that optimization made belongs to those that use its result.
+/// Sets the origin of an instruction that the optimizer made to the users of its result.
 fn guess(func: &Function, insts: &[Inst], origins: &mut HashMap<Inst, Origin>) {
     let dfg = &func.dfg;
     let unknown: HashSet<Inst> = origins
@@ -195,7 +199,7 @@ fn guess(func: &Function, insts: &[Inst], origins: &mut HashMap<Inst, Origin>) {
         .filter(|(_, origin)| origin.insts.is_empty())
         .map(|(&inst, _)| inst)
         .collect();
-    // Backwards, most users come first; a second round is for values that go round a loop.
+    // Backwards, users mostly come first; a second pass handles loop-carried values.
     for _ in 0..2 {
         for &user in insts.iter().rev() {
             let Some(of_user) = origins.get(&user).map(|origin| origin.insts.clone()) else {

@@ -1,7 +1,8 @@
-//! `compile --emit=html`: one page with a function in all its forms side by side, and why each instruction is there.
+//! `compile --emit=html`: a page with all forms of each function side by side, and the provenance
+//! of each instruction.
 //!
-//! [`sheet`] compiles a function and keeps all that the page shows of it, [`timed`] runs the run lines of the file with the timing model, [`page`]
-//! writes the page, which needs nothing but itself.
+//! [`sheet`] compiles a function and keeps the data of the page, [`timed`] executes the run lines
+//! of the file with the timing model, and [`page`] writes the self-contained page.
 
 mod clif;
 mod page;

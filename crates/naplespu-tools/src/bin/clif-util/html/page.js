@@ -6,7 +6,7 @@
   const ids = (row, key) => (row.dataset[key] ? row.dataset[key].split(" ") : []);
   const kind = (row) => row.id.replace(/^f\d+/, "")[0];
 
-  // Who refers to whom, the other way round: from the id of a row to the rows that name it.
+  // Reverse references: from the id of a row to the rows that refer to it.
   const back = new Map();
   for (const row of document.querySelectorAll(".r[id]")) {
     for (const key of ["c", "o", "v"]) {
@@ -18,7 +18,7 @@
   }
   const users = (id) => back.get(id) || [];
 
-  // The rows that belong to a row, in all columns.
+  // The rows that correspond to a row, in all columns.
   const related = (row) => {
     const found = new Set();
     const machine = (r) => { found.add(r); const other = el(r.dataset.x); if (other) found.add(other); };
@@ -66,7 +66,7 @@
     const right = make("div");
     if (row.dataset.m) right.append(make("h4", row.dataset.m));
     ids(row, "r").forEach((id, number) => {
-      if (number) right.append(make("div", "in the result of", "hint"));
+      if (number) right.append(make("div", "invoked by", "hint"));
       right.append(copy(id));
     });
     two.append(left, right);
@@ -77,7 +77,7 @@
     if (machine.length === 1) return describeOne(machine[0]);
     const cycles = machine.reduce((sum, r) => sum + Number(r.dataset.cy || 0), 0);
     const head = make("h4", row.textContent.trim(), "mono");
-    const sum = make("p", machine.length === 0 ? "no machine instruction is left of it" : `${machine.length} machine instructions${cycles ? `, ${cycles} cycles` : ""}`);
+    const sum = make("p", machine.length === 0 ? "no machine instruction corresponds to it" : `${machine.length} machine instructions${cycles ? `, ${cycles} cycles` : ""}`);
     const list = make("div");
     machine.slice(0, 40).forEach((r) => {
       const line = make("div", "", "mono");
@@ -87,7 +87,7 @@
     panel.replaceChildren(head, sum, list);
   };
 
-  // Bytes stand beside their instructions.
+  // The bytes scroll with their instructions.
   for (const grid of document.querySelectorAll(".grid")) {
     const [asm, bytes] = [".asm .pane", ".bytes .pane"].map((name) => grid.querySelector(name));
     const follow = (one, other) => one.addEventListener("scroll", () => { if (other.scrollTop !== one.scrollTop) other.scrollTop = one.scrollTop; });
@@ -137,7 +137,7 @@
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") { pinned = null; show(null); }
   });
-  // A link to a row shows what belongs to it.
+  // A link to a row marks its corresponding rows.
   const follow = () => {
     const row = location.hash && el(location.hash.slice(1));
     if (row && row.classList.contains("r")) { pinned = row; show(row); row.scrollIntoView({ block: "center" }); }

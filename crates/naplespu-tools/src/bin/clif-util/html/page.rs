@@ -1,4 +1,4 @@
-//! The page as text. Everything that comes from outside is escaped; nothing is loaded from anywhere.
+//! The page as text. All input is escaped, and the page loads no external resources.
 
 use super::clif::{Line, Origin};
 use super::sheet::{Sheet, Word};
@@ -15,17 +15,17 @@ use std::fmt::{self, Display, Write as _};
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// What stands above all functions.
+/// The heading of the page.
 pub struct Title<'a> {
     /// The name of the file.
     pub file: &'a str,
-    /// The settings that are not as they are by default.
+    /// The settings that differ from the defaults.
     pub settings: &'a str,
-    /// What came of the run lines.
+    /// The results of the run lines.
     pub run: &'a Run,
 }
 
-/// Text that stands for itself in an element or in an attribute.
+/// Escaped text for an element or an attribute.
 struct Text<T>(T);
 
 impl<T: Display> Display for Text<T> {
@@ -46,7 +46,7 @@ impl<T: Display> Display for Text<T> {
     }
 }
 
-/// What made an instruction, in a word and a colour.
+/// Returns a word and a color for the origin of an instruction.
 fn kind(reason: &Reason) -> (&'static str, &'static str) {
     match reason {
         Reason::Rules(rules) if rules.first().is_some_and(|rule| rule.place.starts_with("isle/")) => ("isle", "isle"),
@@ -69,7 +69,7 @@ fn kind(reason: &Reason) -> (&'static str, &'static str) {
     }
 }
 
-/// What the page has to say about rules and records, each once.
+/// The rules and records on the page, each once.
 #[derive(Default)]
 struct Notes {
     rules: Vec<&'static Rule>,
@@ -78,7 +78,7 @@ struct Notes {
 }
 
 impl Notes {
-    /// The number of a rule on this page.
+    /// Returns the number of a rule on this page.
     fn rule(&mut self, rule: &'static Rule) -> usize {
         *self.numbers.entry(std::ptr::from_ref(rule)).or_insert_with(|| {
             self.rules.push(rule);
@@ -87,7 +87,7 @@ impl Notes {
     }
 }
 
-/// The page.
+/// Returns the page.
 pub fn page(title: &Title<'_>, sheets: &[Sheet]) -> String {
     let mut out = String::new();
     let mut notes = Notes::default();
@@ -106,8 +106,8 @@ pub fn page(title: &Title<'_>, sheets: &[Sheet]) -> String {
     appendix(&mut out, &notes);
     let _ = write!(
         out,
-        "<div id=\"panel\"><p class=\"hint\">Point at an instruction, in any column: what it comes from and what became of it is marked in all of them, and this \
-         says why it is there and what it costs. A click keeps it, Escape lets it go.</p></div>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n"
+        "<div id=\"panel\"><p class=\"hint\">Point at an instruction in any column to mark the corresponding instructions in all columns. This panel \
+         shows its provenance and its cost. A click keeps the marks, Escape removes them.</p></div>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n"
     );
     out
 }
@@ -121,12 +121,12 @@ fn head(out: &mut String, title: &Title<'_>, sheets: &[Sheet]) {
     );
     let lines = &title.run.lines;
     if lines.is_empty() {
-        out.push_str("<p>The file has no run lines, so there are no cycles.</p>\n");
+        out.push_str("<p>The file has no run lines, so cycles are unknown.</p>\n");
     } else {
         let passed = lines.iter().filter(|line| line.verdict == Verdict::Passed).count();
         let _ = write!(
             out,
-            "<details class=\"lines\"><summary>{passed} of {} run lines passed, with {} cycles on one thread, routines of the runtime among them; at most {MAX_STEPS} \
+            "<details class=\"lines\"><summary>{passed} of {} run lines passed, with {} cycles on one thread, including routines of the runtime; at most {MAX_STEPS} \
              instructions each</summary>\n<ul>\n",
             lines.len(),
             title.run.cycles
@@ -148,7 +148,7 @@ fn head(out: &mut String, title: &Title<'_>, sheets: &[Sheet]) {
     out.push_str(
         "<div class=\"key\"><span><b class=\"td\">td</b> rule made from a pattern of td</span><span><b class=\"isle\">isle</b> rule written in ISLE</span>\
          <span><b class=\"alloc\">move spill reload</b> register allocation</span><span><b class=\"frame\">frame arg</b> frame and arguments</span>\
-         <span><b class=\"const\">const</b> constant</span><span><b class=\"trap\">trap</b> end of a trap</span><span><b class=\"other\">others</b> passes</span><span><i>italic</i> made by optimisation, for what uses it</span></div>\n",
+         <span><b class=\"const\">const</b> constant</span><span><b class=\"trap\">trap</b> end of a trap</span><span><b class=\"other\">others</b> passes</span><span><i>italic</i> made by optimization, grouped with its user</span></div>\n",
     );
     if sheets.len() > 1 {
         out.push_str("<nav>");
@@ -174,19 +174,19 @@ fn section(out: &mut String, notes: &mut Notes, number: usize, sheet: &Sheet) {
         let _ = write!(out, ", {cycles} cycles");
     }
     out.push_str("</small></h2>\n<div class=\"grid\">\n");
-    column(out, "CLIF", "as it was read", "clif", |out| {
+    column(out, "CLIF", "input", "clif", |out| {
         clif_rows(out, number, &sheet.clif);
     });
-    column(out, "Optimised CLIF", "as it was lowered", "opt", |out| {
+    column(out, "Optimized CLIF", "before lowering", "opt", |out| {
         opt_rows(out, number, sheet);
     });
     column(out, "VCode", "before allocation", "vcode", |out| {
         vcode_rows(out, number, sheet)
     });
     let about = if cycles > 0 {
-        "offset, why, executions and cycles"
+        "offset, provenance, executions and cycles"
     } else {
-        "offset, why"
+        "offset, provenance"
     };
     column(out, "Assembly", about, "asm", |out| asm_rows(out, notes, number, sheet));
     column(out, "Bytes", "", "bytes", |out| byte_rows(out, number, sheet));
@@ -206,10 +206,10 @@ fn column(out: &mut String, name: &str, about: &str, class: &str, rows: impl FnO
     out.push_str("</div></div>\n");
 }
 
-/// A line that is no instruction.
+/// Writes a line that is not an instruction.
 fn plain(out: &mut String, text: &str) {
     let class = if text.starts_with("block") { "r b" } else { "r" };
-    // An empty line has a height, too.
+    // An empty line needs a height, too.
     let text = if text.is_empty() { " " } else { text };
     let _ = writeln!(out, "<span class=\"{class}\">{}</span>", Text(text));
 }
@@ -254,7 +254,7 @@ fn opt_rows(out: &mut String, number: usize, sheet: &Sheet) {
     }
 }
 
-/// The attribute that leads to the optimized CLIF.
+/// Returns the attribute that links to the optimized CLIF.
 fn to_opt(number: usize, inst: Option<Inst>) -> String {
     inst.map_or(String::new(), |inst| format!(" data-o=\"f{number}o{}\"", inst.as_u32()))
 }
@@ -275,7 +275,7 @@ fn vcode_rows(out: &mut String, number: usize, sheet: &Sheet) {
     }
 }
 
-/// What stands after the code: constants, and what aligns them.
+/// Returns a title for the words after the code: constants and padding.
 fn after_code(sheet: &Sheet, index: usize) -> &'static str {
     if index * (INSTRUCTION_SIZE as usize) < sheet.code.pool_start as usize {
         "padding"
@@ -323,7 +323,7 @@ fn asm_rows(out: &mut String, notes: &mut Notes, number: usize, sheet: &Sheet) {
     }
 }
 
-/// The attributes that say why an instruction is there, and the link to its rule.
+/// Returns the attributes with the provenance of an instruction, and the link to its rule.
 fn why(notes: &mut Notes, known: &Explained) -> (String, String) {
     let (word, class) = kind(&known.reason);
     let reason = known.reason.to_string();
@@ -342,7 +342,8 @@ fn why(notes: &mut Notes, known: &Explained) -> (String, String) {
     }
 }
 
-/// The attributes that say what an instruction costs, and the cell that shows it; `most` is what the dearest one costs, if any was run.
+/// Returns the attributes with the cost of an instruction, and its cell. `most` is the cost of the
+/// most expensive instruction, or `None` if none was executed.
 fn cost(word: &Word, most: Option<u64>) -> (String, String) {
     let Some(most) = most.filter(|&most| most > 0) else {
         return (String::new(), String::new());
@@ -369,7 +370,7 @@ fn cost(word: &Word, most: Option<u64>) -> (String, String) {
     (attributes, cell)
 }
 
-/// A number in at most five characters.
+/// Formats a number in at most five characters.
 fn short(number: u64) -> String {
     match number {
         0..10_000 => number.to_string(),
@@ -391,7 +392,7 @@ fn byte_rows(out: &mut String, number: usize, sheet: &Sheet) {
     }
 }
 
-/// The rules and records that the page speaks of.
+/// Writes the rules and records that the page refers to.
 fn appendix(out: &mut String, notes: &Notes) {
     out.push_str("<section id=\"rules\">\n<h2>Rules</h2>\n");
     for (number, rule) in notes.rules.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! All that the page shows of one function.
+//! The data of one function on the page.
 
 use super::clif::{self, Line, Origin};
 use cranelift_codegen::control::ControlPlane;
@@ -12,35 +12,35 @@ use npu_mc::InstDesc;
 use npu_mc::machine::INSTRUCTION_SIZE;
 use std::collections::HashMap;
 
-/// A word of the code, or one of the constants after it.
+/// A word of the code or of the constants after it.
 pub struct Word {
-    /// Its bytes, in the order of memory.
+    /// The bytes, in the order of memory.
     pub bytes: [u8; 4],
-    /// The instruction as text, with relocations and the like; as data for constants.
+    /// The instruction as text, with relocations and annotations; constants as data.
     pub text: String,
-    /// The label before it.
+    /// The label before the word.
     pub label: Option<String>,
-    /// The instruction, if it is one of the function's.
+    /// The instruction, if the word is code.
     pub desc: Option<&'static InstDesc>,
-    /// What it cost; none if it was not run.
+    /// The cycles of the instruction, or `None` if it was not executed.
     pub cycles: Option<InstCycles>,
 }
 
 /// One function in all its forms.
 pub struct Sheet {
-    /// Its name as CLIF prints it.
+    /// The name as CLIF prints it.
     pub name: String,
-    /// As it was read.
+    /// The input function.
     pub clif: Vec<Line>,
-    /// As it was lowered.
+    /// The function before lowering.
     pub opt: Vec<Line>,
-    /// Where the instructions of the latter come from.
+    /// The origins of the instructions of `opt`.
     pub origins: HashMap<Inst, Origin>,
-    /// The VCode, and why everything is there.
+    /// The VCode with its provenance.
     pub explanation: Explanation,
     /// The code, word by word.
     pub words: Vec<Word>,
-    /// The same, with all else that it takes to run it.
+    /// The compiled code with its tables.
     pub code: CompiledCode,
 }
 
@@ -49,7 +49,7 @@ impl Sheet {
     ///
     /// # Errors
     ///
-    /// Why it does not compile.
+    /// The reason why it does not compile.
     pub fn new(isa: &Isa, worker: &mut Worker, case: &FunctionCase) -> Result<Self, CompileError> {
         let Worker { compiler, ctx } = worker;
         ctx.clear();
@@ -69,13 +69,13 @@ impl Sheet {
         })
     }
 
-    /// Why the word at an index is there; none for what follows the code.
+    /// Returns the provenance of the word at an index, or `None` after the code.
     pub fn explained(&self, index: usize) -> Option<&Explained> {
         self.explanation.insts.get(index)
     }
 }
 
-/// The words with the text that the assembly has for them.
+/// Returns the words with their text in the assembly.
 fn words(code: &CompiledCode, explanation: &Explanation, asm: &str) -> Vec<Word> {
     let mut lines = asm.lines().peekable();
     let chunks = code.bytes.chunks_exact(INSTRUCTION_SIZE as usize).enumerate();

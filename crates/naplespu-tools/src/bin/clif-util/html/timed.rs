@@ -1,4 +1,4 @@
-//! The run lines of a file, with the timing model: what each instruction costs.
+//! Executes the run lines of a file with the timing model, for the cost of each instruction.
 
 use super::sheet::Sheet;
 use crate::{Stop, input};
@@ -13,19 +13,20 @@ use npu_mc::machine::INSTRUCTION_SIZE;
 use npu_sim::TimingConfig;
 use std::sync::Arc;
 
-/// The most instructions of a run line; the model does some millions a second.
+/// The maximum number of instructions of a run line; the model simulates some millions a second.
 pub const MAX_STEPS: u64 = 20_000_000;
 
-/// What came of the run lines.
+/// The results of the run lines.
 #[derive(Default)]
 pub struct Run {
     /// Each line with its verdict.
     pub lines: Vec<LineOutcome>,
-    /// Cycles in all functions, those of the runtime among them.
+    /// Cycles in all functions, including those of the runtime.
     pub cycles: u64,
 }
 
-/// Runs the lines, and tells each instruction of the sheets, which are those of the file in its order, what it cost.
+/// Executes the run lines and stores the cost of each instruction in the sheets, which are in the
+/// order of the file.
 pub fn run(file: &ClifFile, config: &Config, isa: &Arc<Isa>, sheets: &mut [Sheet]) -> Result<Run, Stop> {
     let mut faults = Vec::new();
     let mut lines = RunLines::collect(file, false, &mut faults);

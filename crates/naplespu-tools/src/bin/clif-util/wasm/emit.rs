@@ -1,4 +1,5 @@
-//! `clif-util wasm --emit`: what a module becomes, as text, as an object file, or as a program that no host attends.
+//! `clif-util wasm --emit`: writes a module as text, as an object file, or as a program without a
+//! host.
 
 use super::{Args, Form, exported, fault, values};
 use crate::{Outcome, Stop, objcopy, output};
@@ -13,7 +14,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Writes what the module of a file becomes.
+/// Writes the compiled module of a file.
 pub(super) fn run(args: &Args, form: Form, isa: &Arc<Isa>, name: &str, bytes: &[u8], config: &Config) -> Outcome {
     let invoked = args.invoke.split_first();
     match (form.is_program(), invoked) {
@@ -24,7 +25,8 @@ pub(super) fn run(args: &Args, form: Form, isa: &Arc<Isa>, name: &str, bytes: &[
         }
         (false, Some(_)) => {
             return Err(Stop::Usage(
-                "--invoke goes with the programs of --emit=elf and --emit=hex; other forms call nothing".to_owned(),
+                "--invoke is only for the programs of --emit=elf and --emit=hex; other forms call no function"
+                    .to_owned(),
             ));
         }
         _ => {}
@@ -92,7 +94,7 @@ pub(super) fn run(args: &Args, form: Form, isa: &Arc<Isa>, name: &str, bytes: &[
     }
 }
 
-/// The program of an object, with the start-up code and the runtime.
+/// Links a program of an object, the start-up code and the runtime.
 fn linked(
     args: &Args,
     isa: &Isa,
@@ -122,7 +124,7 @@ fn linked(
     })
 }
 
-/// Why the module became nothing.
+/// Returns the error for a module that was not compiled.
 fn refused(name: &str, error: WasmError) -> Stop {
     let hint = match &error {
         WasmError::UnknownImport { .. } => {
