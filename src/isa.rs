@@ -142,14 +142,14 @@ impl Mode {
             Pass::Egraph
             | Pass::Compares
             | Pass::Bits
-            | Pass::Addresses
+            | Pass::Reassociation
             | Pass::Selects
             | Pass::Simplify
             | Pass::Licm
-            | Pass::Pointers
-            | Pass::Increments
-            | Pass::Exits => optimized && self == Self::Program,
-            Pass::Guards | Pass::Vectorize | Pass::Unroll => {
+            | Pass::StrengthReduction
+            | Pass::IvIncrements
+            | Pass::LoopExits => optimized && self == Self::Program,
+            Pass::Versioning | Pass::Vectorize | Pass::Unroll => {
                 flags.opt_level() == OptLevel::Speed && self == Self::Program
             }
             Pass::Presched => optimized && self == Self::Runtime,

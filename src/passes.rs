@@ -61,28 +61,28 @@ named! {
         Compares = "compares",
         /// Simplification by known bits.
         Bits = "bits",
-        /// Checks of bounds and alignment before loops.
-        Guards = "guards",
-        /// Sixteen rounds of loops at a time.
+        /// Loop versioning: checks of bounds and alignment before loops.
+        Versioning = "versioning",
+        /// Loop vectorization: sixteen iterations at a time.
         Vectorize = "vectorize",
-        /// Terms of addresses in the order in which they change.
-        Addresses = "addresses",
+        /// Reassociation of addresses in loops.
+        Reassociation = "reassociation",
         /// Cranelift's simplification.
         Egraph = "egraph",
         /// Selects as arithmetic.
         Selects = "selects",
-        /// Copies of the bodies of loops.
+        /// Loop unrolling.
         Unroll = "unroll",
-        /// What is known about every copy of a body, and offsets of accesses.
+        /// Simplification after unrolling, and offsets of accesses.
         Simplify = "simplify",
         /// Loop-invariant code motion.
         Licm = "licm",
         /// Strength reduction of addresses.
-        Pointers = "pointers",
-        /// Increments at the ends of loops.
-        Increments = "increments",
-        /// Blocks for what is passed out of loops.
-        Exits = "exits",
+        StrengthReduction = "strength_reduction",
+        /// Increments of induction variables at the ends of latches.
+        IvIncrements = "iv_increments",
+        /// Splitting of exit edges of loops.
+        LoopExits = "loop_exits",
         /// Dead code elimination on VCode.
         Dce = "dce",
         /// Scheduling before register allocation.
@@ -107,28 +107,28 @@ named! {
 named! {
     /// A form of a function on its way through the compiler.
     Stage: "stage" {
-        /// CLIF with compares of floats with constants as those of integers.
+        /// CLIF with integer compares in place of compares of floats with constants.
         Compares = "compares",
-        /// CLIF without what known bits make needless.
+        /// CLIF simplified by upper bounds of integers.
         Bits = "bits",
-        /// CLIF with checks of bounds and alignment before loops.
-        Guards = "guards",
-        /// CLIF with loops vectorised.
+        /// CLIF with versioned loops.
+        Versioning = "versioning",
+        /// CLIF with vectorized loops.
         Vectorize = "vectorize",
-        /// The same with terms of addresses in the order in which they change.
-        Addresses = "addresses",
+        /// The same with addresses reassociated.
+        Reassociation = "reassociation",
         /// The same, simplified, with selects as arithmetic.
         Selects = "selects",
         /// The same with loops unrolled.
         Unroll = "unroll",
-        /// The same with what is known computed, and with constants in addresses as offsets.
+        /// The same, simplified, with constants in addresses as offsets.
         Simplify = "simplify",
-        /// The same without what does not change in loops.
+        /// The same after loop-invariant code motion.
         Licm = "licm",
-        /// The same with pointers that are incremented.
-        Pointers = "pointers",
-        /// The same with increments at the ends of loops.
-        Increments = "increments",
+        /// The same after strength reduction of addresses.
+        StrengthReduction = "strength_reduction",
+        /// The same with increments at the ends of latches.
+        IvIncrements = "iv_increments",
         /// CLIF as it is lowered.
         Opt = "opt",
         /// Machine instructions on virtual registers, as the rules give them.

@@ -1,4 +1,4 @@
-//! Cranelift's simplification, on functions with types and memories that it does not know.
+//! Runs Cranelift's simplification on functions with types and memories that it does not support.
 
 use super::foreign::Disguise;
 use crate::error::CompileError;
@@ -6,15 +6,16 @@ use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::settings::Flags;
 
-/// The work of Cranelift's pass grows with the square of the number of blocks: at 40,000 it is two thirds of the whole.
+/// The cost of Cranelift's pass is quadratic in the number of blocks: with 40,000 blocks, it is two
+/// thirds of the compile time.
 const MOST_BLOCKS: usize = 10_000;
 
-/// Whether the function is small enough to be simplified.
-pub fn is_worth(ctx: &Context) -> bool {
+/// Returns whether the function is small enough for the pass.
+pub fn is_small_enough(ctx: &Context) -> bool {
     ctx.func.layout.blocks().nth(MOST_BLOCKS).is_none()
 }
 
-/// Simplifies the function. The loops must have been found, if there are any.
+/// Simplifies the function. Requires the loop analysis if the function has loops.
 ///
 /// # Errors
 ///

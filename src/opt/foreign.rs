@@ -1,16 +1,18 @@
-//! CLIF that stands for something else while Cranelift's egraph pass runs.
+//! Disguises CLIF that Cranelift's egraph pass does not support.
 //!
-//! The pass panics on types without constants, and takes the two memories of this machine for one. [`Disguise::put_on`] rewrites what it must not see,
-//! [`Disguise::take_off`] rewrites it back, and is an internal error if something is left. Nothing else runs between the two.
+//! The pass panics on types without constants, and treats the two memories of this machine as one.
+//! [`Disguise::put_on`] rewrites such CLIF and [`Disguise::take_off`] restores it; a remaining
+//! disguise is an internal error. Only the egraph pass runs between the two.
 //!
-//! | disguise | why | needless if Cranelift had |
+//! | disguise | reason | redundant if Cranelift had |
 //! |---|---|---|
-//! | integer operations on vectors of other sizes than 128 bits have opcodes of float operations | simplifications make constants of their result (`isub` of a value and itself) | constants of these types, or a check of the type in front of each such rule |
+//! | integer operations on vectors of other sizes than 128 bits have opcodes of float operations | simplifications create constants of their result (`isub` of a value and itself) | constants of these types, or a type check in each such rule |
 //! | bitwise operations on f16, f128 and vectors of f32 are casts and operations on integers | as above (`bxor` of a value and itself) | the same |
-//! | addresses of the scratchpad are sums with a symbol | an alias region is a hint about one memory: a store answers a load of another region | address spaces |
+//! | addresses of the scratchpad are sums with a symbol | an alias region is a hint about one memory: a store may be forwarded to a load of another region | address spaces |
 //!
-//! Two more stand for something else during all of optimization: the lane mask is a stack slot (`intrinsics::expand`), and blocks with handlers are named by
-//! their calls (`clif_opt::handlers`).
+//! Two more disguises last for all of optimization: the lane mask is a stack slot
+//! (`intrinsics::expand`), and the call of a block with handlers identifies the block
+//! (`clif_opt::handlers`).
 
 use crate::error::CompileError;
 use crate::spaces::{Space, is_scratchpad, of_inst};
@@ -23,16 +25,16 @@ use cranelift_codegen::ir::{
 };
 use smallvec::SmallVec;
 
-/// What stands for something else in a function.
+/// The disguises in a function.
 pub struct Disguise {
-    /// Whether operations do.
+    /// Whether operations are disguised.
     operations: bool,
     /// The symbol in addresses of the scratchpad.
     scratchpad: Option<GlobalValue>,
 }
 
 impl Disguise {
-    /// Rewrites what Cranelift's pass must not see. Most functions have nothing of that.
+    /// Disguises unsupported CLIF. Most functions have none.
     pub fn put_on(func: &mut Function) -> Self {
         let operations = has_hidden_types(func);
         if operations {
@@ -45,11 +47,11 @@ impl Disguise {
         }
     }
 
-    /// Rewrites it back.
+    /// Removes the disguises.
     ///
     /// # Errors
     ///
-    /// [`CompileError::Internal`] if something still stands for something else.
+    /// [`CompileError::Internal`] if a disguise remains.
     pub fn take_off(self, func: &mut Function) -> Result<(), CompileError> {
         if !self.operations && self.scratchpad.is_none() {
             return Ok(());
@@ -71,7 +73,7 @@ impl Disguise {
         }
     }
 
-    /// Whether an instruction stands for another one.
+    /// Returns whether an instruction is a disguise.
     fn covers(&self, func: &Function, inst: Inst) -> bool {
         let data = &func.dfg.insts[inst];
         if let InstructionData::UnaryGlobalValue { global_value, .. } = *data {
@@ -91,13 +93,13 @@ impl Disguise {
     }
 }
 
-/// What stands for what, on two operands.
+/// Binary operations and their disguises.
 const BINARY: &[(Opcode, Opcode)] = &[(Opcode::Isub, Opcode::Fsub), (Opcode::Bxor, Opcode::Fadd)];
 
-/// On one.
+/// Unary operations and their disguises.
 const UNARY: &[(Opcode, Opcode)] = &[(Opcode::Bnot, Opcode::Sqrt), (Opcode::Ineg, Opcode::Ceil)];
 
-/// For compares. The others are these with their operands exchanged.
+/// Condition codes and their disguises. The other conditions are these with swapped operands.
 const COMPARES: &[(IntCC, Opcode)] = &[
     (IntCC::Equal, Opcode::Fmin),
     (IntCC::NotEqual, Opcode::Fmax),
@@ -107,7 +109,7 @@ const COMPARES: &[(IntCC, Opcode)] = &[
     (IntCC::UnsignedLessThanOrEqual, Opcode::SqmulRoundSat),
 ];
 
-/// Whether the optimizer lacks constants of the type.
+/// Returns whether the egraph pass lacks constants of the type.
 fn is_wide(ty: Type) -> bool {
     ty.is_vector() && ty.lane_type().is_int() && ty.bits() != 128
 }
@@ -120,8 +122,8 @@ fn back<A: PartialEq + Copy, B: PartialEq + Copy>(table: &[(A, B)], from: B) -> 
     table.iter().find(|(_, known)| *known == from).map(|(to, _)| *to)
 }
 
-/// Whether the function has values of types that the optimizer must not see as they are: wide vectors, and floats without
-/// constants of their bits.
+/// Returns whether the function has values of unsupported types: wide vectors, and floats without
+/// integer constants of their size.
 fn has_hidden_types(func: &Function) -> bool {
     let mut types = (0..func.dfg.num_values()).map(|value| func.dfg.value_type(Value::new(value)));
     types.any(|ty| {
@@ -129,7 +131,7 @@ fn has_hidden_types(func: &Function) -> bool {
     })
 }
 
-/// Hides the operations from the egraph.
+/// Disguises the operations.
 fn hide(func: &mut Function) {
     rewrite(func, |dfg, data| match data {
         InstructionData::Ternary {
@@ -156,7 +158,7 @@ fn hide(func: &mut Function) {
     });
 }
 
-/// Gives them their own opcodes again.
+/// Restores the opcodes.
 fn restore(func: &mut Function) {
     rewrite(func, |_, data| match data {
         InstructionData::Binary { opcode, args } => match (back(BINARY, opcode), back(COMPARES, opcode)) {
@@ -176,8 +178,9 @@ fn restore(func: &mut Function) {
     });
 }
 
-/// A choice between what was compared, which the optimizer would see if it saw the compare. Lanes of words are compared as they are, and masks of
-/// compares can be shared.
+/// Returns a select between the operands of its compare as a minimum or maximum. The egraph pass
+/// does not recognize it while the compare is disguised. Excludes 32-bit lanes: they have a direct
+/// select, and several selects can share the mask of a compare.
 fn min_or_max(dfg: &DataFlowGraph, [cond, x, y]: [Value; 3]) -> Option<InstructionData> {
     if dfg.value_type(x).lane_bits() == 32 {
         return None;
@@ -207,7 +210,7 @@ fn min_or_max(dfg: &DataFlowGraph, [cond, x, y]: [Value; 3]) -> Option<Instructi
 
 fn rewrite(func: &mut Function, change: impl Fn(&DataFlowGraph, InstructionData) -> Option<InstructionData>) {
     let blocks: Vec<_> = func.layout.blocks().collect();
-    // Uses first, as what they use becomes something else.
+    // Uses before definitions, because the opcodes of definitions change.
     for block in blocks.into_iter().rev() {
         let mut insts: Vec<Inst> = func.layout.block_insts(block).collect();
         insts.reverse();
@@ -222,8 +225,9 @@ fn rewrite(func: &mut Function, change: impl Fn(&DataFlowGraph, InstructionData)
     }
 }
 
-/// Bitwise operations on f16, f128 and vectors of f32 of other sizes than 128 bits become such on integers: Cranelift's simplification has no constants of these
-/// types, and panics where it wants one (`bxor` of a value with itself).
+/// Replaces bitwise operations on f16, f128 and vectors of f32 of other sizes than 128 bits by
+/// integer operations. Cranelift's simplification has no constants of these types and panics where
+/// it creates one (`bxor` of a value and itself).
 fn floats_as_bits(func: &mut Function) {
     let blocks: Vec<_> = func.layout.blocks().collect();
     for block in blocks {
@@ -268,7 +272,7 @@ fn floats_as_bits(func: &mut Function) {
     }
 }
 
-/// Adds a symbol to every address of the scratchpad; `None` if there is none.
+/// Adds a symbol to every address of the scratchpad. Returns `None` if there is none.
 fn separate(func: &mut Function) -> Option<GlobalValue> {
     if !func
         .dfg
@@ -278,7 +282,7 @@ fn separate(func: &mut Function) -> Option<GlobalValue> {
     {
         return None;
     }
-    // A symbol is a number that the optimizer knows nothing about, and the same one everywhere.
+    // The optimizer treats a symbol as an unknown number that is the same everywhere.
     let offset = func.create_global_value(GlobalValueData::Symbol {
         name: ExternalName::testcase("scratchpad"),
         offset: 0.into(),
@@ -302,7 +306,7 @@ fn separate(func: &mut Function) -> Option<GlobalValue> {
     Some(offset)
 }
 
-/// Makes the symbol a 0, which lowering drops.
+/// Replaces the symbol by 0, which lowering removes.
 fn join(func: &mut Function, offset: GlobalValue) {
     for inst in insts(func) {
         let InstructionData::UnaryGlobalValue { global_value, .. } = func.dfg.insts[inst] else {
@@ -315,7 +319,7 @@ fn join(func: &mut Function, offset: GlobalValue) {
     }
 }
 
-/// Which argument of an access is its address.
+/// Returns the operand number of the address of an access.
 fn pointer_argument(data: &InstructionData) -> Option<usize> {
     Some(match data {
         InstructionData::Load { .. } | InstructionData::LoadNoOffset { .. } => 0,
@@ -355,7 +359,7 @@ mod tests {
         let hidden = func.display().to_string();
         assert!(!hidden.contains("icmp") && !hidden.contains("isub") && !hidden.contains("bnot"));
         restore(func);
-        // A compare may come back with its operands exchanged.
+        // The operands of a compare may be swapped.
         let same = text.replace("icmp ugt v0, v3", "icmp ult v3, v0");
         let expected = cranelift_reader::parse_functions(&same).unwrap();
         assert_eq!(func.display().to_string(), expected[0].display().to_string());

@@ -1,8 +1,9 @@
-//! What happens to a function as CLIF: Cranelift's passes that need no machine, and ours, in order.
+//! The pipeline of passes over CLIF: Cranelift's machine-independent passes and ours.
 //!
-//! Cranelift's simplification sees each loop once. Unrolling comes after it, and what it copied is simplified in one walk, a fraction
-//! of the time ([`simplify`]); the passes after that count what is left. Each is a file; what they share is the shape of loops
-//! ([`loops`]) and how branches are changed and blocks copied ([`edit`]).
+//! Cranelift's simplification visits each loop once. Unrolling follows it, and [`simplify`]
+//! simplifies the copies in one walk, at a fraction of the cost; the later passes estimate costs on
+//! the result. Passes share the shape of loops ([`loops`]), and edits of branches and copies of
+//! blocks ([`clif_opt::edit`]).
 
 mod egraph;
 mod foreign;
@@ -19,19 +20,22 @@ use crate::timing::Step;
 use clif_opt::clean::{self, resolve_aliases};
 use clif_opt::loops::{self, NaturalLoop};
 use clif_opt::{
-    addresses, bits, compares, exits, guards, increments, licm, params, phis, pointers, selects, simplify, unroll,
+    bits, compares, dead_params, iv_increments, licm, loop_exits, reassociation, redundant_params, selects, simplify,
+    strength_reduction, unroll, versioning,
 };
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{Function, Opcode};
 use cranelift_codegen::settings::OptLevel;
 
-/// Brings the function into the form that is lowered: without unreachable code and constant block parameters, with what the
-/// passes of the target make of it, with its loops known if anything is optimized, and with aliases that nobody uses any more.
+/// Optimizes the function and brings it into the form that lowering expects: without unreachable
+/// code, constant block parameters and aliases, and with a loop analysis if optimization is
+/// enabled.
 ///
 /// # Errors
 ///
-/// [`CompileError::Optimizer`] if a pass fails, or its result is verified (setting `verify_passes`) and not valid.
+/// [`CompileError::Optimizer`] if a pass fails, or if the setting `verify_passes` is on and the
+/// result of a pass is invalid.
 pub fn run(ctx: &mut Context, isa: &Isa, ctrl: &mut ControlPlane, stages: &mut Recorder) -> Result<(), CompileError> {
     let optimize = isa.flags().opt_level() != OptLevel::None;
     if isa.settings().verify_passes {
@@ -40,8 +44,8 @@ pub fn run(ctx: &mut Context, isa: &Isa, ctrl: &mut ControlPlane, stages: &mut R
     clean::run(ctx, isa)?;
     if optimize {
         ctx.compute_loop_analysis();
-        // What only loops hand on.
-        if ctx.loop_analysis.loops().len() > 1 && phis::run(&mut ctx.func) {
+        // Parameters that only pass through loops.
+        if ctx.loop_analysis.loops().len() > 1 && redundant_params::run(&mut ctx.func) {
             resolve_aliases(&mut ctx.func);
         }
     }
@@ -60,14 +64,14 @@ pub fn run(ctx: &mut Context, isa: &Isa, ctrl: &mut ControlPlane, stages: &mut R
         check(ctx, isa)?;
     }
     stages.keep(Stage::Bits, || ctx.func.display().to_string());
-    if isa.runs(Pass::Guards)
-        && guards::is_worth(&ctx.func, opcodes.has_any(guards::OPCODES))
+    if isa.runs(Pass::Versioning)
+        && versioning::may_have_guards(&ctx.func, opcodes.has_any(versioning::OPCODES))
         && has_loops(ctx)
-        && guards::run(ctx, isa)?
+        && versioning::run(ctx, isa)?
     {
         check(ctx, isa)?;
     }
-    stages.keep(Stage::Guards, || ctx.func.display().to_string());
+    stages.keep(Stage::Versioning, || ctx.func.display().to_string());
     let mut vectorized = vectorize::Done::default();
     if isa.runs(Pass::Vectorize) && has_loops(ctx) {
         vectorized = vectorize::run(ctx, isa)?;
@@ -77,11 +81,11 @@ pub fn run(ctx: &mut Context, isa: &Isa, ctrl: &mut ControlPlane, stages: &mut R
         stages.loops = vectorized.remarks;
     }
     stages.keep(Stage::Vectorize, || ctx.func.display().to_string());
-    if isa.runs(Pass::Addresses) && addresses::run(ctx, isa) {
+    if isa.runs(Pass::Reassociation) && reassociation::run(ctx, isa) {
         check(ctx, isa)?;
     }
-    stages.keep(Stage::Addresses, || ctx.func.display().to_string());
-    let simplified = isa.runs(Pass::Egraph) && egraph::is_worth(ctx);
+    stages.keep(Stage::Reassociation, || ctx.func.display().to_string());
+    let simplified = isa.runs(Pass::Egraph) && egraph::is_small_enough(ctx);
     if simplified {
         egraph::run(ctx, isa.quiet_flags(), ctrl)?;
         check(ctx, isa)?;
@@ -93,10 +97,10 @@ pub fn run(ctx: &mut Context, isa: &Isa, ctrl: &mut ControlPlane, stages: &mut R
     }
     stages.keep(Stage::Selects, || ctx.func.display().to_string());
     if simplified {
-        // Cranelift's pass leaves control flow and dominators as they are now.
+        // Cranelift's pass keeps the control-flow graph and the dominator tree valid.
         ctx.compute_loop_analysis();
     } else if optimize {
-        // The passes may leave blocks that nothing reaches any more.
+        // Passes may have made blocks unreachable.
         analyse(ctx);
     }
     let mut loops = if LOOP_PASSES.iter().any(|&pass| isa.runs(pass)) && has_loops(ctx) {
@@ -105,7 +109,7 @@ pub fn run(ctx: &mut Context, isa: &Isa, ctrl: &mut ControlPlane, stages: &mut R
         Vec::new()
     };
     stages.done(Step::Loops);
-    if isa.runs(Pass::Unroll) && unroll::run(ctx, isa, &mut loops, vectorized.rests)? {
+    if isa.runs(Pass::Unroll) && unroll::run(ctx, isa, &mut loops, vectorized.remainders)? {
         check(ctx, isa)?;
     }
     stages.keep(Stage::Unroll, || ctx.func.display().to_string());
@@ -121,10 +125,16 @@ pub fn run(ctx: &mut Context, isa: &Isa, ctrl: &mut ControlPlane, stages: &mut R
     finish_loops(ctx, isa, &loops, stages)
 }
 
-/// The passes after Cranelift's simplification that want to know the loops.
-const LOOP_PASSES: [Pass; 5] = [Pass::Unroll, Pass::Licm, Pass::Pointers, Pass::Increments, Pass::Exits];
+/// The passes after Cranelift's simplification that need the loops.
+const LOOP_PASSES: [Pass; 5] = [
+    Pass::Unroll,
+    Pass::Licm,
+    Pass::StrengthReduction,
+    Pass::IvIncrements,
+    Pass::LoopExits,
+];
 
-/// The passes over loops that count what is left after simplification.
+/// Runs the loop passes that follow simplification.
 fn finish_loops(
     ctx: &mut Context,
     isa: &Isa,
@@ -137,16 +147,16 @@ fn finish_loops(
         changed |= licm::run(ctx, isa, loops);
     }
     stages.keep(Stage::Licm, || ctx.func.display().to_string());
-    if runs(Pass::Pointers) && pointers::run(ctx, isa, loops)? {
-        params::run(&mut ctx.func);
+    if runs(Pass::StrengthReduction) && strength_reduction::run(ctx, isa, loops)? {
+        dead_params::run(&mut ctx.func);
         changed = true;
     }
-    stages.keep(Stage::Pointers, || ctx.func.display().to_string());
-    if runs(Pass::Increments) {
-        changed |= increments::run(&mut ctx.func, loops);
+    stages.keep(Stage::StrengthReduction, || ctx.func.display().to_string());
+    if runs(Pass::IvIncrements) {
+        changed |= iv_increments::run(&mut ctx.func, loops);
     }
-    stages.keep(Stage::Increments, || ctx.func.display().to_string());
-    if runs(Pass::Exits) && exits::run(ctx, loops) {
+    stages.keep(Stage::IvIncrements, || ctx.func.display().to_string());
+    if runs(Pass::LoopExits) && loop_exits::run(ctx, loops) {
         analyse(ctx);
         changed = true;
     }
@@ -159,7 +169,7 @@ fn finish_loops(
     Ok(())
 }
 
-/// Which opcodes a function has: a pass that looks for one of a few need not walk over the others.
+/// The set of opcodes of a function. Lets passes skip functions without their opcodes.
 #[derive(Clone, Copy, Debug, Default)]
 struct OpcodeSet([u64; 4]);
 
@@ -175,26 +185,28 @@ impl OpcodeSet {
         Self(set)
     }
 
-    /// Whether one of these is among them.
+    /// Returns whether the set contains one of the opcodes.
     fn has_any(self, opcodes: &[Opcode]) -> bool {
         let has = |&opcode: &Opcode| self.0[usize::from(opcode as u8 >> 6)] >> (opcode as u8 & 63) & 1 != 0;
         opcodes.iter().any(has)
     }
 }
 
-/// Finds the loops.
+/// Recomputes the control-flow graph, the dominator tree and the loop analysis.
 fn analyse(ctx: &mut Context) {
     ctx.compute_cfg();
     ctx.compute_domtree();
     ctx.compute_loop_analysis();
 }
 
-/// Whether there are loops to work on. What passes over loops know of branches does not hold for calls with handlers.
+/// Returns whether the function has loops that passes can process. Functions with exception tables
+/// are excluded: loop passes do not support calls with handlers.
 fn has_loops(ctx: &Context) -> bool {
     ctx.loop_analysis.loops().len() > 0 && ctx.func.dfg.exception_tables.is_empty()
 }
 
-/// Verifies what a pass made: with the setting `verify_passes`, and in builds with debug assertions unless the flag `enable_verifier` is off.
+/// Verifies the result of a pass, if the setting `verify_passes` is on, or in builds with debug
+/// assertions if the flag `enable_verifier` is on.
 fn check(ctx: &Context, isa: &Isa) -> Result<(), CompileError> {
     let wanted = isa.settings().verify_passes || cfg!(debug_assertions) && isa.flags().enable_verifier();
     if !wanted {
@@ -209,7 +221,7 @@ mod tests {
     use super::*;
     use cranelift_codegen::settings::{self, Configurable, Flags};
 
-    /// The setting alone decides if the flag of the verifier is off.
+    /// With the flag `enable_verifier` off, only the setting decides.
     #[test]
     fn a_setting_verifies_what_passes_make() {
         let text = "function %f(i32) -> i32 { block0(v0: i32): return v0 }";

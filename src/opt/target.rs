@@ -1,4 +1,4 @@
-//! This machine, for the passes of `clif-opt`.
+//! Implements the target interface of `clif-opt` for this machine.
 
 use crate::cost;
 use crate::error::CompileError;
@@ -18,7 +18,8 @@ impl Target for Isa {
         self.quiet_flags()
     }
 
-    /// If the setting `loop_checker` says so, and in debug builds unless the flag `enable_verifier` is off.
+    /// On with the setting `loop_checker`, and in debug builds unless the flag `enable_verifier` is
+    /// off.
     fn checks_loops(&self) -> bool {
         self.settings().loop_checker || cfg!(debug_assertions) && self.flags().enable_verifier()
     }

@@ -1,4 +1,4 @@
-//! Cranelift's verifier, on functions for this target.
+//! Runs Cranelift's verifier on functions for this target.
 
 use crate::error::CompileError;
 use cranelift_codegen::Context;
@@ -8,12 +8,12 @@ use cranelift_codegen::verifier::VerifierErrors;
 
 /// Checks that the function is valid CLIF.
 ///
-/// Cranelift's verifier wants a Cranelift target for instructions that name the frame or the pinned register; it is shown
-/// constants in their place.
+/// Cranelift's verifier requires a Cranelift target for instructions that use the frame pointer,
+/// the return address or the pinned register. It gets a copy with constants instead.
 ///
 /// # Errors
 ///
-/// Everything the verifier found.
+/// All errors that the verifier found.
 pub fn verify_function(func: &Function, flags: &Flags) -> Result<(), VerifierErrors> {
     let special: Vec<Inst> = func
         .layout
@@ -46,11 +46,11 @@ fn wants_target(opcode: Opcode) -> bool {
     )
 }
 
-/// Checks the function if the flag `enable_verifier` says so.
+/// Checks the function if the flag `enable_verifier` is on.
 ///
 /// # Errors
 ///
-/// [`CompileError::Verifier`] with everything the verifier found.
+/// [`CompileError::Verifier`] with all errors that the verifier found.
 pub fn verify(ctx: &Context, flags: &Flags) -> Result<(), CompileError> {
     if flags.enable_verifier() {
         verify_function(&ctx.func, flags)?;

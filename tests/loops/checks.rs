@@ -167,7 +167,7 @@ fn bounds_are_the_same() {
 fn is_versioned(text: &str) -> bool {
     let functions = cranelift_reader::parse_functions(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let mut ctx = Context::for_function(functions[0].clone());
-    let request = [Stage::Bits, Stage::Guards].into_iter().collect();
+    let request = [Stage::Bits, Stage::Versioning].into_iter().collect();
     let code = target("speed")
         .compile_with_stages(&mut ctx, &mut Default::default(), request)
         .unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -177,8 +177,8 @@ fn is_versioned(text: &str) -> bool {
             .find(|(stage, _)| *stage == wanted)
             .map(|(_, text)| text)
     };
-    assert!(after(Stage::Guards).is_some());
-    after(Stage::Bits) != after(Stage::Guards)
+    assert!(after(Stage::Versioning).is_some());
+    after(Stage::Bits) != after(Stage::Versioning)
 }
 
 #[test]

@@ -1,19 +1,19 @@
-//! Known bits: what a number is at most, and what that makes simpler.
+//! Upper bounds of integers, and simplifications by them.
 //!
-//! * A bit mask that covers all that can be set goes.
-//! * A conversion to f32 of a small number is one of a narrow number, which the float unit does exactly.
+//! * Removes a bit mask that covers all bits that can be set.
+//! * Converts a small integer to f32 from a narrow type, which the float unit converts exactly.
 
 use super::{edit, loops};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Function, Inst, InstBuilder, InstructionData, Opcode, Type, Value, ValueDef, types};
 
-/// What the pass looks for.
+/// The opcodes that the pass rewrites.
 pub const OPCODES: &[Opcode] = &[Opcode::Band, Opcode::FcvtFromUint, Opcode::FcvtFromSint];
 
-/// How far definitions are followed.
+/// The maximum depth of definitions that the analysis follows.
 const DEPTH: u32 = 6;
 
-/// The largest number, read without a sign, that an integer of up to 64 bits can be.
+/// Returns an upper bound of the value as an unsigned integer, for integers of up to 64 bits.
 pub fn largest(func: &Function, value: Value) -> u64 {
     largest_within(func, value, DEPTH)
 }
@@ -45,7 +45,7 @@ fn largest_within(func: &Function, value: Value, depth: u32) -> u64 {
         (Opcode::Icmp | Opcode::Fcmp, _) => 1,
         (Opcode::Clz | Opcode::Ctz | Opcode::Popcnt | Opcode::Cls, _) => u64::from(ty.bits()),
         (Opcode::Band, &[x, y]) => of(x).min(of(y)),
-        // All bits below the highest.
+        // All bits below the highest one may be set.
         (Opcode::Bor | Opcode::Bxor, &[x, y]) => below_highest(of(x) | of(y)),
         (Opcode::Umin, &[x, y]) => of(x).min(of(y)),
         (Opcode::Umax, &[x, y]) => of(x).max(of(y)),
@@ -74,21 +74,21 @@ fn largest_within(func: &Function, value: Value, depth: u32) -> u64 {
     if found > all { all } else { found }
 }
 
-/// All bits up to the highest that is set.
+/// Returns a number with all bits set up to the highest set bit.
 fn below_highest(bits: u64) -> u64 {
     u64::MAX.checked_shr(bits.leading_zeros()).unwrap_or(0)
 }
 
-/// Simplifies by what is known. Gives whether anything changed; aliases may be left behind.
+/// Simplifies operations by upper bounds. Returns whether anything changed. Aliases may remain.
 pub fn run(func: &mut Function, has_fpu: bool) -> bool {
     edit::rewrite_each(func, |func, inst| match func.dfg.insts[inst].opcode() {
-        Opcode::Band => useless_mask(func, inst),
+        Opcode::Band => redundant_mask(func, inst),
         Opcode::FcvtFromUint | Opcode::FcvtFromSint if has_fpu => small_to_float(func, inst),
         _ => false,
     })
 }
 
-fn useless_mask(func: &mut Function, inst: Inst) -> bool {
+fn redundant_mask(func: &mut Function, inst: Inst) -> bool {
     let InstructionData::Binary { args: [x, y], .. } = func.dfg.insts[inst] else {
         return false;
     };
@@ -111,7 +111,8 @@ fn useless_mask(func: &mut Function, inst: Inst) -> bool {
     true
 }
 
-/// The narrow type that holds a number which is not negative.
+/// Returns i8 or i16, whichever is the narrowest type that holds the value as an unsigned number.
+/// Returns `None` if neither does, or if the value has fewer than 32 or more than 64 bits.
 pub fn narrow(func: &Function, value: Value) -> Option<Type> {
     let ty = func.dfg.value_type(value);
     if !ty.is_int() || !(32..=64).contains(&ty.bits()) {
@@ -141,10 +142,10 @@ fn small_to_float(func: &mut Function, inst: Inst) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::straight;
+    use super::super::straight_line;
     use super::*;
 
-    /// The largest that the value returned can be.
+    /// Returns the upper bound of the returned value.
     fn largest_of(body: &str) -> u64 {
         let text = format!("function %f(i32, i8) -> i32 {{\nblock0(v0: i32, v1: i8):\n{body}\n    return v9\n}}");
         let functions = cranelift_reader::parse_functions(&text).unwrap();
@@ -160,7 +161,7 @@ mod tests {
         "udiv", "urem", "sdiv", "srem",
     ];
 
-    /// Parameters below different powers of two, and at most 5 and 12.
+    /// Returns functions whose operands are masked by different constants.
     fn functions(width: u32, last: impl Fn(&str, &str) -> String) -> Vec<String> {
         let masks = [(0, 0), (3, 7), (0x7f, 5), (12, 1), (-1, 3), (-1, -1)];
         let text = |(a, b): (i64, i64)| {
@@ -174,35 +175,35 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_above_its_bound() {
+    fn no_value_exceeds_its_bound() {
         for width in [8, 16, 32, 64] {
             for opcode in UNARY {
                 for text in functions(width, |a, _| format!("    v9 = {opcode} {a}")) {
-                    straight::is_at_most(&text, largest);
+                    straight_line::check_bound(&text, largest);
                 }
             }
             for opcode in BINARY {
                 for text in functions(width, |a, b| format!("    v9 = {opcode} {a}, {b}")) {
-                    straight::is_at_most(&text, largest);
+                    straight_line::check_bound(&text, largest);
                 }
                 for constant in [1, 3, width / 2, width - 1, width, width + 2] {
                     let last =
                         |a: &str, _: &str| format!("    v6 = iconst.i{width} {constant}\n    v9 = {opcode} {a}, v6");
                     for text in functions(width, last) {
-                        straight::is_at_most(&text, largest);
+                        straight_line::check_bound(&text, largest);
                     }
                 }
             }
             let select = |a: &str, b: &str| format!("    v6 = icmp ult v0, v1\n    v9 = select v6, {a}, {b}");
             for text in functions(width, select) {
-                straight::is_at_most(&text, largest);
+                straight_line::check_bound(&text, largest);
             }
         }
     }
 
     #[test]
-    fn masks_that_go_are_useless() {
-        let mut gone = 0;
+    fn removed_masks_are_redundant() {
+        let mut removed = 0;
         for width in [8, 32] {
             for mask in [0, 1, 2, 4, 5, 7, 12, 15, 0x7f, -2, -1] {
                 for opcode in ["iadd", "band", "bor", "umin", "umax", "imul"] {
@@ -210,12 +211,12 @@ mod tests {
                         format!("    v6 = {opcode} {a}, {b}\n    v7 = iconst.i{width} {mask}\n    v9 = band v6, v7")
                     };
                     for text in functions(width, last) {
-                        gone += usize::from(straight::keeps(&text, |func| run(func, false)));
+                        removed += usize::from(straight_line::check_results(&text, |func| run(func, false)));
                     }
                 }
             }
         }
-        assert!(gone > 200, "{gone}");
+        assert!(removed > 200, "{removed}");
     }
 
     #[test]

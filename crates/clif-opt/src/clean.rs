@@ -1,4 +1,4 @@
-//! Removes unreachable code, constant block parameters and aliases, and merges blocks in a row.
+//! Removes unreachable code, constant block parameters and aliases, and merges blocks.
 
 use crate::{Error, Target, merge};
 use cranelift_codegen::Context;
@@ -6,7 +6,8 @@ use cranelift_codegen::entity::{EntityRef, packed_option::ReservedValue};
 use cranelift_codegen::ir::{Function, Value};
 use cranelift_codegen::settings::OptLevel;
 
-/// Cleans a function up. Control-flow graph and dominators are right afterwards. With `opt_level=none` block parameters and blocks stay as they are.
+/// Cleans up a function. The control-flow graph and the dominator tree are valid afterwards. With
+/// `opt_level=none`, block parameters and blocks remain.
 ///
 /// # Errors
 ///
@@ -28,10 +29,10 @@ pub fn run(ctx: &mut Context, target: &dyn Target) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes every user of an alias a user of the value that it stands for.
+/// Replaces uses of aliases by uses of the aliased values.
 pub fn resolve_aliases(func: &mut Function) {
     let dfg = &func.dfg;
-    // Aliases without users go on being values, but stand for nothing.
+    // Unused aliases remain as values with a reserved target.
     let stands_for = |value| dfg.value_alias_dest_for_serialization(Value::new(value));
     if (0..dfg.num_values()).any(|value| stands_for(value).is_some_and(|to| !to.is_reserved_value())) {
         func.dfg.resolve_all_aliases();

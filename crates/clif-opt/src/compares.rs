@@ -1,8 +1,9 @@
-//! Compares of f32 with a constant as compares of their bits.
+//! Replaces compares of an f32 with a constant by integer compares of the bits.
 //!
-//! Bits of floats are in order as signed integers as long as the numbers are not negative, and in reverse order if they are. Against a
-//! constant other than 0 one compare of integers finds those of one side, and what else it finds, or the NaNs that it takes in,
-//! another one tells: two or three instructions where a compare of any two floats takes seven.
+//! As signed integers, the bits of nonnegative floats are in the order of the floats, and those of
+//! negative floats are in reverse order. For a constant other than 0, one integer compare selects
+//! one side, and a second one excludes NaNs and numbers of the other sign where necessary. This
+//! costs two or three instructions; a compare of two variables costs seven.
 
 use super::edit;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
@@ -11,23 +12,23 @@ use cranelift_codegen::ir::{
     Function, Inst, InstBuilder, InstructionData, MemFlagsData, Opcode, Value, ValueDef, types,
 };
 
-/// What the pass looks for.
+/// The opcodes that the pass rewrites.
 pub const OPCODES: &[Opcode] = &[Opcode::Fcmp];
 
-/// The bits of infinity, the largest number.
+/// The bits of infinity.
 const INFINITY: u32 = 0x7f80_0000;
 
-/// The bit that negative numbers have.
+/// The sign bit.
 const SIGN: u32 = 1 << 31;
 
-/// Rewrites compares. Gives whether there were any.
+/// Rewrites compares. Returns whether anything changed.
 pub fn run(func: &mut Function) -> bool {
     edit::rewrite_each(func, |func, inst| {
         func.dfg.insts[inst].opcode() == Opcode::Fcmp && rewrite(func, inst)
     })
 }
 
-/// The bits of an f32 constant.
+/// Returns the bits of an f32 constant.
 fn constant(func: &Function, value: Value) -> Option<u32> {
     let ValueDef::Result(inst, 0) = func.dfg.value_def(func.dfg.resolve_aliases(value)) else {
         return None;
@@ -38,30 +39,31 @@ fn constant(func: &Function, value: Value) -> Option<u32> {
     }
 }
 
-/// What bits have to be.
+/// A condition on the bits of a float.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Test {
-    /// So many, at most, above the first number, as unsigned ones.
+    /// The unsigned distance from the first number is at most the second one.
     Within(u32, u32),
     /// Both compares hold.
     Both((IntCC, u32), (IntCC, u32)),
 }
 
 impl Test {
-    /// The test for an ordered compare with a constant, if there is one.
+    /// Returns the condition for an ordered compare with a constant, if one exists.
     fn new(condition: FloatCC, bits: u32) -> Option<Self> {
         let size = bits & !SIGN;
         if size == 0 || size >= INFINITY {
             return None;
         }
-        // Away from 0 there is a stretch of numbers up to infinity.
+        // Away from 0, the numbers are a range that ends with infinity.
         let largest = INFINITY | bits & SIGN;
         let outward = |first: u32| Self::Within(first, largest - first);
         let negative = bits & SIGN != 0;
         Some(match (condition, negative) {
             (FloatCC::GreaterThan, false) | (FloatCC::LessThan, true) => outward(bits + 1),
             (FloatCC::GreaterThanOrEqual, false) | (FloatCC::LessThanOrEqual, true) => outward(bits),
-            // Towards 0 are those of the other sign as well, and negative NaNs are like small numbers.
+            // Towards 0, the range includes the numbers of the other sign, and must exclude their
+            // NaNs.
             (FloatCC::LessThan, false) => Self::Both(
                 (IntCC::SignedLessThan, bits),
                 (IntCC::UnsignedLessThanOrEqual, INFINITY | SIGN),
@@ -95,7 +97,7 @@ fn rewrite(func: &mut Function, inst: Inst) -> bool {
         (Some(bits), None) => (cond.swap_args(), y, bits),
         _ => return false,
     };
-    // What is not ordered is the opposite of what is.
+    // An unordered compare is the negation of an ordered one.
     let (test, holds) = match (Test::new(condition, bits), Test::new(condition.complement(), bits)) {
         (Some(test), _) => (test, true),
         (None, Some(test)) => (test, false),
@@ -106,20 +108,20 @@ fn rewrite(func: &mut Function, inst: Inst) -> bool {
     let raw = cursor.ins().bitcast(types::I32, MemFlagsData::new(), value);
     let number =
         |cursor: &mut FuncCursor<'_>, bits: u32| cursor.ins().iconst(types::I32, i64::from(bits.cast_signed()));
-    let turned = |condition: IntCC| if holds { condition } else { condition.complement() };
+    let with_polarity = |condition: IntCC| if holds { condition } else { condition.complement() };
     match test {
         Test::Within(first, most) => {
             let first = number(&mut cursor, first);
             let above = cursor.ins().isub(raw, first);
             let most = number(&mut cursor, most);
             func.replace(inst)
-                .icmp(turned(IntCC::UnsignedLessThanOrEqual), above, most);
+                .icmp(with_polarity(IntCC::UnsignedLessThanOrEqual), above, most);
         }
         Test::Both((a, left), (b, right)) => {
             let left = number(&mut cursor, left);
-            let left = cursor.ins().icmp(turned(a), raw, left);
+            let left = cursor.ins().icmp(with_polarity(a), raw, left);
             let right = number(&mut cursor, right);
-            let right = cursor.ins().icmp(turned(b), raw, right);
+            let right = cursor.ins().icmp(with_polarity(b), raw, right);
             if holds {
                 func.replace(inst).band(left, right);
             } else {
@@ -144,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_of_bits_are_compares_of_numbers() {
+    fn bit_tests_agree_with_float_compares() {
         let interesting = |size: u32| [size, size + 1, size.wrapping_sub(1)];
         let sizes = [
             0,

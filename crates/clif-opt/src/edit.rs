@@ -1,4 +1,4 @@
-//! Changes of control flow: where branches go, and copies of blocks.
+//! Edits of control flow: targets and arguments of branches, copies of blocks.
 
 use crate::Error;
 use cranelift_codegen::entity::SecondaryMap;
@@ -8,53 +8,53 @@ use cranelift_codegen::ir::{
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 
-/// One of the ways that a branch can take.
+/// One destination of a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edge {
     /// The branch.
     pub inst: Inst,
-    /// Which of its destinations.
+    /// The number of the destination.
     pub number: usize,
 }
 
-/// The destinations of a branch; none of any other instruction.
+/// Returns the destinations of a branch, and none for other instructions.
 pub fn destinations(func: &Function, inst: Inst) -> &[BlockCall] {
     func.dfg.insts[inst].branch_destination(&func.dfg.jump_tables, &func.dfg.exception_tables)
 }
 
-/// Where the edge leads.
+/// Returns the target block of the edge.
 pub fn target(func: &Function, edge: Edge) -> Option<Block> {
     let call = destinations(func, edge.inst).get(edge.number)?;
     Some(call.block(&func.dfg.value_lists))
 }
 
-/// The arguments that the edge passes; `None` if one of them is not a value.
+/// Returns the arguments of the edge, or `None` if one of them is not a value.
 pub fn args(func: &Function, edge: Edge) -> Option<Vec<Value>> {
     let call = destinations(func, edge.inst).get(edge.number)?;
     call.args(&func.dfg.value_lists).map(|arg| arg.as_value()).collect()
 }
 
-/// The arguments that the edge passes, in a pass that has made sure that all of them are values.
+/// Returns the arguments of the edge, for passes that have checked that all of them are values.
 ///
 /// # Errors
 ///
-/// [`Error::Internal`] if one of them is not.
+/// [`Error::Internal`] if an argument is not a value.
 pub fn values(func: &Function, edge: Edge, stage: &'static str) -> Result<Vec<Value>, Error> {
     args(func, edge).ok_or_else(|| Error::internal(stage, edge.inst, "a branch that passes values only"))
 }
 
-/// Leads the edge to another block.
+/// Replaces the target and the arguments of the edge.
 pub fn redirect(func: &mut Function, edge: Edge, to: Block, args: &[Value]) {
     let dfg = &mut func.dfg;
     let call = BlockCall::new(to, args.iter().copied().map(BlockArg::Value), &mut dfg.value_lists);
     let calls = dfg.insts[edge.inst].branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables);
-    if let Some(place) = calls.get_mut(edge.number) {
-        *place = call;
+    if let Some(slot) = calls.get_mut(edge.number) {
+        *slot = call;
     }
 }
 
-/// Changes what the edge passes. The list is made anew: instructions that Cranelift has replaced, and that are nowhere any more, may
-/// share the old one.
+/// Changes the arguments of the edge. Builds a new list, because instructions that Cranelift has
+/// removed may share the old one.
 fn change_arguments(func: &mut Function, edge: Edge, change: impl FnOnce(&mut Vec<BlockArg>)) {
     let Some(call) = destinations(func, edge.inst).get(edge.number) else {
         return;
@@ -65,17 +65,17 @@ fn change_arguments(func: &mut Function, edge: Edge, change: impl FnOnce(&mut Ve
     let dfg = &mut func.dfg;
     let call = BlockCall::new(target, args, &mut dfg.value_lists);
     let calls = dfg.insts[edge.inst].branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables);
-    if let Some(place) = calls.get_mut(edge.number) {
-        *place = call;
+    if let Some(slot) = calls.get_mut(edge.number) {
+        *slot = call;
     }
 }
 
-/// Passes one more argument along the edge.
+/// Appends an argument to the edge.
 pub fn append_argument(func: &mut Function, edge: Edge, value: Value) {
     change_arguments(func, edge, |args| args.push(value.into()));
 }
 
-/// Drops arguments of the edge: those with these numbers, the last first.
+/// Removes the arguments with these numbers, which must be in descending order.
 pub fn remove_arguments(func: &mut Function, edge: Edge, numbers: &[usize]) {
     if !numbers.is_empty() {
         change_arguments(func, edge, |args| {
@@ -86,8 +86,8 @@ pub fn remove_arguments(func: &mut Function, edge: Edge, numbers: &[usize]) {
     }
 }
 
-/// The branch always takes the edge.
-pub fn always(func: &mut Function, edge: Edge) {
+/// Replaces the branch by a jump along the edge.
+pub fn make_unconditional(func: &mut Function, edge: Edge) {
     if let Some(&destination) = destinations(func, edge.inst).get(edge.number) {
         func.dfg.insts[edge.inst] = InstructionData::Jump {
             opcode: Opcode::Jump,
@@ -96,7 +96,7 @@ pub fn always(func: &mut Function, edge: Edge) {
     }
 }
 
-/// The parameters of the block are values that are known where it begins.
+/// Replaces the parameters of the block by values that are available at its start.
 pub fn replace_params(func: &mut Function, block: Block, values: &[Value]) {
     let params: Vec<Value> = func.dfg.block_params(block).to_vec();
     func.dfg.detach_block_params(block);
@@ -105,8 +105,8 @@ pub fn replace_params(func: &mut Function, block: Block, values: &[Value]) {
     }
 }
 
-/// Shows each instruction to `rewrite`, which says whether it changed something; what it puts before the instruction is not shown.
-/// Gives whether anything changed.
+/// Calls `rewrite` for each instruction, but not for instructions that `rewrite` inserts before it.
+/// Returns whether any call returned true.
 pub fn rewrite_each(func: &mut Function, mut rewrite: impl FnMut(&mut Function, Inst) -> bool) -> bool {
     let mut changed = false;
     let blocks: Vec<Block> = func.layout.blocks().collect();
@@ -120,7 +120,7 @@ pub fn rewrite_each(func: &mut Function, mut rewrite: impl FnMut(&mut Function, 
     changed
 }
 
-/// Whether the instruction only computes its results from its operands.
+/// Returns whether the only effect of the instruction is to compute its results.
 pub fn is_pure(opcode: Opcode) -> bool {
     !(opcode.is_terminator()
         || opcode.is_branch()
@@ -131,7 +131,7 @@ pub fn is_pure(opcode: Opcode) -> bool {
         || opcode.other_side_effects())
 }
 
-/// Whether the instruction can be removed if its results have no uses. A load that may trap cannot.
+/// Returns whether the instruction can be removed if it is dead. Loads that may trap cannot.
 pub fn is_removable(func: &Function, inst: Inst) -> bool {
     let data = &func.dfg.insts[inst];
     match data {
@@ -140,7 +140,7 @@ pub fn is_removable(func: &Function, inst: Inst) -> bool {
     }
 }
 
-/// How often each value is used.
+/// Returns the number of uses of each value.
 pub fn count_uses(func: &Function) -> SecondaryMap<Value, u32> {
     let mut uses = SecondaryMap::with_capacity(func.dfg.num_values());
     for block in func.layout.blocks() {
@@ -153,20 +153,21 @@ pub fn count_uses(func: &Function) -> SecondaryMap<Value, u32> {
     uses
 }
 
-/// A copy of some blocks: what stands for what.
+/// A copy of some blocks, as maps from the original to the copy.
 #[derive(Debug, Default)]
-pub struct Copy {
-    /// Values of the copied blocks.
+pub struct BlockCopy {
+    /// The values.
     pub values: FxHashMap<Value, Value>,
     /// The blocks.
     pub blocks: FxHashMap<Block, Block>,
-    /// Their instructions, each with its copy.
+    /// The instructions.
     insts: Vec<(Inst, Inst)>,
 }
 
-impl Copy {
-    /// Copies the blocks and lays the copies out before `before`. Parameters that `values` has already are left out of
-    /// the copies; branches among the blocks go to the copies, all others where they went.
+impl BlockCopy {
+    /// Copies the blocks and places the copies before `before`. Parameters in `values` are replaced
+    /// by those values and are not parameters of the copies. Branches between the blocks target the
+    /// copies; other branches keep their targets.
     pub fn make(func: &mut Function, blocks: &[Block], values: FxHashMap<Value, Value>, before: Block) -> Self {
         let mut copy = Self {
             values,
@@ -184,9 +185,9 @@ impl Copy {
             copy.blocks.insert(block, new);
             let params: Vec<Value> = func.dfg.block_params(block).to_vec();
             for param in params {
-                if let Entry::Vacant(place) = copy.values.entry(param) {
+                if let Entry::Vacant(slot) = copy.values.entry(param) {
                     let ty = func.dfg.value_type(param);
-                    let own = *place.insert(func.dfg.append_block_param(new, ty));
+                    let own = *slot.insert(func.dfg.append_block_param(new, ty));
                     copy_labels(func, param, own);
                 }
             }
@@ -225,7 +226,7 @@ impl Copy {
         copy
     }
 
-    /// Operands and destinations of the copies become those of the copy.
+    /// Replaces operands and destinations in the copied instructions by their copies.
     fn connect(&self, func: &mut Function) {
         for &(_, inst) in &self.insts {
             let dfg = &mut func.dfg;
@@ -239,14 +240,14 @@ impl Copy {
         }
     }
 
-    /// What the value is in the copy.
+    /// Returns the copy of the value, or the value itself if it was not copied.
     pub fn value(&self, value: Value) -> Value {
         self.values.get(&value).copied().unwrap_or(value)
     }
 
-    /// What the edge is in the copy.
+    /// Returns the copy of the edge, or the edge itself if it was not copied.
     pub fn edge(&self, edge: Edge) -> Edge {
-        // Few are asked for, and branches stand at the ends.
+        // Callers request few edges, and branches are near the end.
         let copied = self.insts.iter().rev().find(|(old, _)| *old == edge.inst);
         Edge {
             inst: copied.map_or(edge.inst, |&(_, own)| own),
@@ -254,13 +255,13 @@ impl Copy {
         }
     }
 
-    /// What the block is in the copy.
+    /// Returns the copy of the block, or the block itself if it was not copied.
     pub fn block(&self, block: Block) -> Block {
         self.blocks.get(&block).copied().unwrap_or(block)
     }
 }
 
-/// A copy of a value has its labels.
+/// Copies the debug labels of a value.
 fn copy_labels(func: &mut Function, from: Value, to: Value) {
     if let Some(labels) = &mut func.dfg.values_labels
         && let Some(ValueLabelAssignments::Starts(starts)) = labels.get(&from).cloned()

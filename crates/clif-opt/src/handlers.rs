@@ -1,18 +1,19 @@
-//! Which call with handlers each `get_exception_handler_address` is about.
+//! Keeps the block operands of `get_exception_handler_address` correct while blocks change.
 //!
-//! The instruction names the block that the call ends. When a block is split the call ends another one.
+//! The instruction names the block that ends with the call. After a block is split, the call ends
+//! another block.
 
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData};
 
-/// Pairs of an instruction that takes the address of a handler and the call that has the handler.
+/// Pairs of an instruction that takes the address of a handler, and the call with the handler.
 #[derive(Debug, Default)]
 pub struct Handlers(Vec<(Inst, Inst)>);
 
 impl Handlers {
-    /// Those of the function.
+    /// Finds the pairs of the function.
     pub fn find(func: &Function) -> Self {
         let mut pairs = Vec::new();
-        // Few functions have any.
+        // Skips the search for most functions.
         if !func.dfg.exception_tables.is_empty() {
             for block in func.layout.blocks() {
                 for inst in func.layout.block_insts(block) {
@@ -25,14 +26,14 @@ impl Handlers {
         Self(pairs)
     }
 
-    /// Whether one of the calls ends the block.
-    pub fn name(&self, func: &Function, block: Block) -> bool {
+    /// Returns whether an instruction names the block, because it ends with the call.
+    pub fn is_named(&self, func: &Function, block: Block) -> bool {
         self.0
             .iter()
             .any(|&(_, call)| func.layout.inst_block(call) == Some(block))
     }
 
-    /// Lets the instructions name the blocks that the calls end now.
+    /// Updates the instructions to name the blocks that the calls end now.
     pub fn restore(&self, func: &mut Function) {
         for &(inst, call) in &self.0 {
             if let (Some(now), InstructionData::ExceptionHandlerAddress { block, .. }) =

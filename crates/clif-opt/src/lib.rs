@@ -2,55 +2,61 @@
 //!
 //! # Contract
 //!
-//! A pass is a module with a function `run`. It takes valid CLIF and leaves valid CLIF with the same meaning. Its result is whether anything changed. A pass
-//! asks a [`Target`] for costs, memories and immediates. The compiler chooses the order of the passes, and which of them run. The same function always
-//! gives the same result.
+//! A pass is a module with a function `run`. It takes valid CLIF and leaves valid CLIF with the
+//! same meaning. It returns whether anything changed. Passes get costs, memories and immediates
+//! from a [`Target`]. The compiler chooses the passes that run and their order. Passes are
+//! deterministic.
 //!
 //! An [`Error`] is a fault of a pass or of Cranelift, never of the function.
 //!
 //! # Modules
 //!
-//! | module | what it does |
+//! | module | task |
 //! |---|---|
 //! | [`loops`] | natural loops, induction variables, trip counts, ranges of values |
-//! | [`linear`] | sums of values with constant factors |
-//! | [`edit`] | changes branches, copies blocks |
-//! | [`handlers`] | keeps the addresses of exception handlers right while blocks change |
-//! | [`clean`](mod@clean), [`merge`], [`phis`] | unreachable code, constant block parameters, blocks in a row |
+//! | [`linear`] | linear sums: values with constant factors, and a constant |
+//! | [`access`] | addresses of loads and stores |
+//! | [`edit`] | changes of branches, copies of blocks |
+//! | [`handlers`] | addresses of exception handlers while blocks change |
+//! | [`clean`](mod@clean), [`merge`] | removal of unreachable code and constant block parameters, merging of blocks |
+//! | [`redundant_params`], [`dead_params`] | removal of block parameters |
 //! | [`compares`], [`bits`] | compares of f32 with constants, known bits |
-//! | [`guards`] | loop versioning: checks leave a loop nest |
-//! | [`addresses`] | reassociation of sums in addresses |
+//! | [`versioning`] | loop versioning: moves checks out of loop nests |
+//! | [`reassociation`] | reassociation of sums in addresses |
 //! | [`selects`] | selects as arithmetic |
 //! | [`unroll`], [`simplify`] | unrolling, and simplification of the copies |
-//! | [`licm`], [`pointers`], [`params`], [`increments`], [`exits`] | what remains in loops: invariant sums, strength reduction of addresses, block parameters |
+//! | [`licm`] | loop-invariant code motion of cheap operations |
+//! | [`strength_reduction`] | strength reduction of addresses |
+//! | [`iv_increments`], [`loop_exits`] | moves increments to latches, and moves of arguments out of loops |
 //! | [`check`] | compares loops before and after a pass on concrete bits |
 
 #![deny(missing_docs)]
 
-pub mod addresses;
+pub mod access;
 pub mod bits;
 pub mod check;
 pub mod clean;
 pub mod compares;
+pub mod dead_params;
 pub mod edit;
-pub mod exits;
-pub mod guards;
 pub mod handlers;
-pub mod increments;
+pub mod iv_increments;
 pub mod licm;
 pub mod linear;
+pub mod loop_exits;
 pub mod loops;
 pub mod merge;
-pub mod params;
-pub mod phis;
-#[cfg(test)]
-mod plain;
-pub mod pointers;
+pub mod reassociation;
+pub mod redundant_params;
 pub mod selects;
 pub mod simplify;
 #[cfg(test)]
-mod straight;
+mod straight_line;
+pub mod strength_reduction;
+#[cfg(test)]
+mod test_target;
 pub mod unroll;
+pub mod versioning;
 
 use cranelift_codegen::ir::{Function, Inst, MemFlags};
 use cranelift_codegen::settings::Flags;
@@ -59,32 +65,33 @@ use std::ops::RangeInclusive;
 
 /// The machine and the settings of a compilation, as far as passes depend on them.
 pub trait Target {
-    /// Cranelift's flags.
+    /// Returns Cranelift's flags.
     fn flags(&self) -> &Flags;
 
-    /// Whether the passes over loops are checked (see [`check`]).
+    /// Returns whether the results of loop passes are checked (see [`check`]).
     fn checks_loops(&self) -> bool;
 
-    /// About how many machine instructions a CLIF instruction becomes; `None` if it calls a function or becomes a call.
+    /// Estimates the number of machine instructions for a CLIF instruction. Returns `None` for
+    /// calls and for instructions that are lowered to calls.
     fn instructions(&self, func: &Function, inst: Inst) -> Option<u32>;
 
-    /// Whether a call is an instruction of the machine.
+    /// Returns whether a call is lowered to one machine instruction.
     fn is_instruction(&self, func: &Function, inst: Inst) -> bool;
 
-    /// The number of the memory that an access is to, below [`MEMORIES`].
+    /// Returns the number, below [`MEMORIES`], of the memory that an access with these flags uses.
     fn memory(&self, func: &Function, flags: MemFlags) -> usize;
 
-    /// Offsets that an access to a word takes beside a register, in bytes.
+    /// Returns the offsets in bytes that the addressing mode of a word access can encode.
     fn offsets(&self) -> RangeInclusive<i32>;
 
-    /// Numbers that an integer operation takes as an immediate.
+    /// Returns the integers that fit the immediate operand of an integer operation.
     fn immediates(&self) -> RangeInclusive<i32>;
 }
 
 /// The version of this package.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The most memories that a machine has, each with addresses of its own.
+/// The maximum number of memories (separate address spaces) of a machine.
 pub const MEMORIES: usize = 2;
 
 /// A fault of a pass.
@@ -95,17 +102,17 @@ pub enum Error {
     Cranelift(String),
     /// An invariant is broken.
     Internal {
-        /// The pass that noticed.
+        /// The pass that detected the fault.
         pass: &'static str,
         /// The instruction, value or block at fault, as text.
         at: String,
-        /// What should have been there.
+        /// The expected state.
         expected: &'static str,
     },
 }
 
 impl Error {
-    /// A broken invariant: in which pass, where, and what was expected.
+    /// Creates an [`Error::Internal`].
     pub fn internal(pass: &'static str, at: impl fmt::Display, expected: &'static str) -> Self {
         Self::Internal {
             pass,

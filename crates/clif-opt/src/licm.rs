@@ -1,10 +1,10 @@
-//! Sums with constants leave loops in which they do not change.
+//! Loop-invariant code motion of sums and bit operations with constants.
 //!
-//! Cranelift's simplification moves everything out of loops and then makes sums and bit operations with constants again in each
-//! block that uses them, which on machines with few registers costs nothing. Here it costs an instruction in every round, and
-//! registers are plenty.
+//! Cranelift's simplification hoists everything, and then rematerializes these operations in each
+//! block that uses them, to save registers. This machine has many registers, and the rematerialized
+//! operation costs an instruction in every iteration.
 
-use super::addresses;
+use super::access;
 use super::loops::{self, NaturalLoop};
 use crate::Target;
 use cranelift_codegen::Context;
@@ -12,10 +12,10 @@ use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// How many values leave one loop at most, so that enough registers are left for what changes in it.
+/// The maximum number of values hoisted out of one loop; limits register pressure.
 const BUDGET: usize = 16;
 
-/// Moves what does not change out of loops, from the innermost outwards. Gives whether anything changed.
+/// Hoists invariant operations, innermost loops first. Returns whether anything changed.
 pub fn run(ctx: &mut Context, target: &dyn Target, loops: &[NaturalLoop]) -> bool {
     let mut changed = false;
     for lp in loops.iter().rev() {
@@ -24,8 +24,9 @@ pub fn run(ctx: &mut Context, target: &dyn Target, loops: &[NaturalLoop]) -> boo
     changed
 }
 
-/// Whether the loop calls functions. Routines of the runtime keep nearly all registers and do not count.
-pub fn calls(func: &Function, target: &dyn Target, lp: &NaturalLoop) -> bool {
+/// Returns whether the loop calls functions. Routines of the runtime do not count, because they
+/// preserve nearly all registers.
+pub fn has_calls(func: &Function, target: &dyn Target, lp: &NaturalLoop) -> bool {
     lp.blocks.iter().any(|&block| {
         func.layout
             .block_insts(block)
@@ -33,7 +34,7 @@ pub fn calls(func: &Function, target: &dyn Target, lp: &NaturalLoop) -> bool {
     })
 }
 
-/// Whether the instruction is one that Cranelift makes again where it is used.
+/// Returns whether Cranelift rematerializes the instruction at its uses.
 fn is_cheap(func: &Function, inst: Inst) -> bool {
     let one_word = |&result: &Value| {
         let ty = func.dfg.value_type(result);
@@ -59,38 +60,39 @@ fn hoist(func: &mut Function, target: &dyn Target, lp: &NaturalLoop) -> bool {
     for &block in &lp.blocks {
         candidates.extend(func.layout.block_insts(block).filter(|&inst| is_cheap(func, inst)));
     }
-    // Most loops have nothing that does not change; the chain of sums that depend on one another is followed below.
-    let may_leave = |&inst: &Inst| {
+    // Quick exit: most loops have no invariant operation. The main loop below also hoists
+    // operations that depend on hoisted ones.
+    let is_hoistable = |&inst: &Inst| {
         let mut args = func.dfg.inst_args(inst).iter();
-        args.all(|&arg| loops::constant(func, arg).is_some() || !inside[loops::definition(func, arg)])
+        args.all(|&arg| loops::constant(func, arg).is_some() || !inside[loops::defining_block(func, arg)])
     };
-    if !candidates.iter().any(may_leave) || calls(func, target, lp) {
+    if !candidates.iter().any(is_hoistable) || has_calls(func, target, lp) {
         return false;
     }
     let folded = only_offsets(func, target, lp);
     let mut budget = BUDGET;
-    // Equal values in different blocks are one value outside.
-    let mut known: FxHashMap<InstructionData, Value> = FxHashMap::default();
+    // Equal operations of different blocks share one hoisted value.
+    let mut hoisted: FxHashMap<InstructionData, Value> = FxHashMap::default();
     let mut changed = false;
     for inst in candidates {
         if folded.contains(&inst) {
             continue;
         }
         let invariant =
-            |value: Value| loops::constant(func, value).is_some() || !inside[loops::definition(func, value)];
+            |value: Value| loops::constant(func, value).is_some() || !inside[loops::defining_block(func, value)];
         let mut args: Vec<Value> = func.dfg.inst_args(inst).to_vec();
         if !args.iter().all(|&arg| invariant(arg)) || budget == 0 {
             continue;
         }
         budget -= 1;
         for arg in &mut args {
-            *arg = outside(func, *arg, &inside, entry.inst, &mut known);
+            *arg = value_outside(func, *arg, &inside, entry.inst, &mut hoisted);
         }
         func.dfg.inst_args_mut(inst).copy_from_slice(&args);
         let result = func.dfg.first_result(inst);
         let data = func.dfg.insts[inst];
         func.layout.remove_inst(inst);
-        if let Some(&same) = known
+        if let Some(&same) = hoisted
             .get(&data)
             .filter(|&&same| func.dfg.value_type(same) == func.dfg.value_type(result))
         {
@@ -98,30 +100,30 @@ fn hoist(func: &mut Function, target: &dyn Target, lp: &NaturalLoop) -> bool {
             func.dfg.change_to_alias(result, same);
         } else {
             func.layout.insert_inst(inst, entry.inst);
-            known.insert(data, result);
+            hoisted.insert(data, result);
         }
         changed = true;
     }
     changed
 }
 
-/// The value outside of the loop: constants are made there.
-fn outside(
+/// Returns the value outside of the loop; copies constants to the preheader.
+fn value_outside(
     func: &mut Function,
     value: Value,
     inside: &SecondaryMap<Block, bool>,
     before: Inst,
-    known: &mut FxHashMap<InstructionData, Value>,
+    hoisted: &mut FxHashMap<InstructionData, Value>,
 ) -> Value {
     let value = func.dfg.resolve_aliases(value);
-    if !inside[loops::definition(func, value)] {
+    if !inside[loops::defining_block(func, value)] {
         return value;
     }
     let Some(inst) = func.dfg.value_def(value).inst() else {
         return value;
     };
     let data = func.dfg.insts[inst];
-    if let Some(&same) = known
+    if let Some(&same) = hoisted
         .get(&data)
         .filter(|&&same| func.dfg.value_type(same) == func.dfg.value_type(value))
     {
@@ -129,18 +131,18 @@ fn outside(
     }
     let copy = func.dfg.clone_inst(inst);
     func.layout.insert_inst(copy, before);
-    let made = func.dfg.first_result(copy);
-    known.insert(data, made);
-    made
+    let copied = func.dfg.first_result(copy);
+    hoisted.insert(data, copied);
+    copied
 }
 
-/// Sums that are nothing but offsets of loads and stores.
+/// Returns the sums whose only uses are addresses that can encode the constant as an offset.
 fn only_offsets(func: &Function, target: &dyn Target, lp: &NaturalLoop) -> FxHashSet<Inst> {
     let mut offsets: FxHashSet<Inst> = FxHashSet::default();
     let mut others: FxHashSet<Inst> = FxHashSet::default();
     for &block in &lp.blocks {
         for inst in func.layout.block_insts(block) {
-            let place = addresses::pointer_place(&func.dfg.insts[inst]);
+            let operand = access::address_operand(&func.dfg.insts[inst]);
             for (number, value) in func.dfg.inst_values(inst).enumerate() {
                 let Some(def) = func.dfg.value_def(func.dfg.resolve_aliases(value)).inst() else {
                     continue;
@@ -148,9 +150,9 @@ fn only_offsets(func: &Function, target: &dyn Target, lp: &NaturalLoop) -> FxHas
                 let offset = func.dfg.insts[inst].load_store_offset().unwrap_or(0);
                 let near = || {
                     let (_, added) = loops::split_offset(func, value);
-                    addresses::in_reach(target, offset.wrapping_add(added as u32 as i32))
+                    access::is_in_range(target, offset.wrapping_add(added as u32 as i32))
                 };
-                if Some(number) == place && near() {
+                if Some(number) == operand && near() {
                     offsets.insert(def);
                 } else {
                     others.insert(def);

@@ -1,4 +1,4 @@
-//! Natural loops: their edges, the values that grow by a constant in every round, and how many rounds there are.
+//! Natural loops: edges, induction variables and trip counts.
 
 use super::edit::{self, Edge};
 use cranelift_codegen::Context;
@@ -10,41 +10,41 @@ use rustc_hash::FxHashMap;
 /// A loop with one back edge.
 #[derive(Clone, Debug)]
 pub struct NaturalLoop {
-    /// Its name in the loop tree.
+    /// The loop in Cranelift's loop analysis.
     pub id: Loop,
-    /// The block that every round begins with.
+    /// The first block of each iteration.
     pub header: Block,
-    /// The edge to the header that ends a round.
-    pub back: Edge,
-    /// The edges to the header from outside.
+    /// The back edge.
+    pub back_edge: Edge,
+    /// The edges to the header from outside of the loop.
     pub entries: Vec<Edge>,
-    /// All blocks, inner loops' included, in reverse postorder: the header first.
+    /// All blocks including those of inner loops, in reverse postorder; the header is first.
     pub blocks: Vec<Block>,
     /// The edges out of the loop.
     pub exits: Vec<Edge>,
-    /// Whether no other loop is inside.
+    /// Whether the loop contains no other loop.
     pub innermost: bool,
 }
 
 impl NaturalLoop {
-    /// The block of the back edge.
+    /// Returns the block of the back edge.
     pub fn latch(&self, func: &Function) -> Option<Block> {
-        func.layout.inst_block(self.back.inst)
+        func.layout.inst_block(self.back_edge.inst)
     }
 
-    /// Whether the block is part of the loop.
+    /// Returns whether the block is part of the loop.
     pub fn contains(&self, block: Block) -> bool {
         self.blocks.contains(&block)
     }
 
-    /// Whether the value is the same in every round: it is defined outside.
+    /// Returns whether the value is defined outside of the loop.
     pub fn is_invariant(&self, func: &Function, value: Value) -> bool {
-        !self.contains(definition(func, value))
+        !self.contains(defining_block(func, value))
     }
 }
 
-/// The block that defines the value.
-pub fn definition(func: &Function, value: Value) -> Block {
+/// Returns the block that defines the value.
+pub fn defining_block(func: &Function, value: Value) -> Block {
     let value = func.dfg.resolve_aliases(value);
     let found = match func.dfg.value_def(value) {
         ValueDef::Result(inst, _) => func.layout.inst_block(inst),
@@ -54,19 +54,19 @@ pub fn definition(func: &Function, value: Value) -> Block {
     found.unwrap_or_else(|| Block::from_u32(u32::MAX - 1))
 }
 
-/// All loops with one back edge whose header is not the entry, outer ones before inner ones. The loops of the function must have
-/// been analysed.
+/// Returns all loops that have one back edge and whose header is not the entry block, outer loops
+/// before inner loops. Requires the loop analysis.
 pub fn find(ctx: &Context) -> Vec<NaturalLoop> {
     let (func, tree) = (&ctx.func, &ctx.loop_analysis);
-    let mut place: FxHashMap<Loop, usize> = FxHashMap::default();
+    let mut index_of: FxHashMap<Loop, usize> = FxHashMap::default();
     let mut found: Vec<NaturalLoop> = Vec::new();
     let mut backs: Vec<Vec<Edge>> = Vec::new();
     for id in tree.loops() {
-        place.insert(id, found.len());
+        index_of.insert(id, found.len());
         found.push(NaturalLoop {
             id,
             header: tree.loop_header(id),
-            back: Edge {
+            back_edge: Edge {
                 inst: cranelift_codegen::ir::Inst::from_u32(0),
                 number: 0,
             },
@@ -81,7 +81,7 @@ pub fn find(ctx: &Context) -> Vec<NaturalLoop> {
         let mut at = tree.innermost_loop(block);
         let mut inner = false;
         while let Some(id) = at {
-            if let Some(lp) = place.get(&id).and_then(|&index| found.get_mut(index)) {
+            if let Some(lp) = index_of.get(&id).and_then(|&index| found.get_mut(index)) {
                 lp.blocks.push(block);
                 lp.innermost &= !inner;
             }
@@ -96,14 +96,14 @@ pub fn find(ctx: &Context) -> Vec<NaturalLoop> {
             let to = call.block(&func.dfg.value_lists);
             let mut at = tree.innermost_loop(block);
             while let Some(id) = at {
-                if let Some(lp) = place.get(&id).and_then(|&index| found.get_mut(index))
+                if let Some(lp) = index_of.get(&id).and_then(|&index| found.get_mut(index))
                     && !tree.is_in_loop(to, id)
                 {
                     lp.exits.push(edge);
                 }
                 at = tree.loop_parent(id);
             }
-            if let Some(&index) = tree.is_loop_header(to).and_then(|id| place.get(&id)) {
+            if let Some(&index) = tree.is_loop_header(to).and_then(|id| index_of.get(&id)) {
                 if tree.is_in_loop(block, found[index].id) {
                     backs[index].push(edge);
                 } else {
@@ -118,7 +118,7 @@ pub fn find(ctx: &Context) -> Vec<NaturalLoop> {
         .zip(backs)
         .filter_map(|(mut lp, backs)| match backs.as_slice() {
             &[back] if Some(lp.header) != entry && !lp.entries.is_empty() => {
-                lp.back = back;
+                lp.back_edge = back;
                 Some(lp)
             }
             _ => None,
@@ -126,7 +126,7 @@ pub fn find(ctx: &Context) -> Vec<NaturalLoop> {
         .collect()
 }
 
-/// The bits of an integer constant of up to 64 bits.
+/// Returns the bits of an integer constant of up to 64 bits.
 pub fn constant(func: &Function, value: Value) -> Option<u64> {
     let value = func.dfg.resolve_aliases(value);
     let ValueDef::Result(inst, 0) = func.dfg.value_def(value) else {
@@ -141,12 +141,12 @@ pub fn constant(func: &Function, value: Value) -> Option<u64> {
     }
 }
 
-/// All bits of an integer of up to 64 bits.
+/// Returns an integer with all bits of the type set, for types of up to 64 bits.
 pub fn mask(ty: Type) -> u64 {
     u64::MAX >> (64 - ty.bits().clamp(1, 64))
 }
 
-/// The value as another one and a constant that is added to it.
+/// Splits the value into another value and a constant that is added to it.
 pub fn split_offset(func: &Function, value: Value) -> (Value, u64) {
     let mut value = func.dfg.resolve_aliases(value);
     let mut total = 0u64;
@@ -179,32 +179,32 @@ pub fn split_offset(func: &Function, value: Value) -> (Value, u64) {
     (value, total)
 }
 
-/// A parameter of a header that grows by the same number in every round.
+/// A header parameter that grows by the same constant in every iteration.
 #[derive(Clone, Copy, Debug)]
-pub struct Induction {
+pub struct InductionVariable {
     /// The parameter.
     pub param: Value,
-    /// Its place among the header's parameters.
+    /// The index of the parameter.
     pub index: usize,
-    /// Its type, an integer of up to 64 bits.
+    /// The type, an integer of up to 64 bits.
     pub ty: Type,
-    /// What is added in a round, modulo the type's size.
+    /// The increment of each iteration, modulo the size of the type.
     pub step: u64,
-    /// What it is in the first round, if that is a constant.
+    /// The value in the first iteration, if it is constant.
     pub start: Option<u64>,
 }
 
-impl Induction {
-    /// The step as a signed number.
+impl InductionVariable {
+    /// Returns the step as a signed number.
     pub fn signed_step(&self) -> i64 {
         let unused = 64 - self.ty.bits();
         (self.step << unused).cast_signed() >> unused
     }
 }
 
-/// The induction variables of a loop.
-pub fn inductions(func: &Function, lp: &NaturalLoop) -> Vec<Induction> {
-    let Some(next) = edit::args(func, lp.back) else {
+/// Returns the induction variables of a loop.
+pub fn induction_variables(func: &Function, lp: &NaturalLoop) -> Vec<InductionVariable> {
+    let Some(next) = edit::args(func, lp.back_edge) else {
         return Vec::new();
     };
     let params = func.dfg.block_params(lp.header);
@@ -225,7 +225,7 @@ pub fn inductions(func: &Function, lp: &NaturalLoop) -> Vec<Induction> {
         });
         let first = starts.next().flatten();
         let start = first.filter(|_| starts.all(|start| start == first));
-        found.push(Induction {
+        found.push(InductionVariable {
             param,
             index,
             ty,
@@ -236,36 +236,38 @@ pub fn inductions(func: &Function, lp: &NaturalLoop) -> Vec<Induction> {
     found
 }
 
-/// What an induction variable is compared with.
+/// The bound in the exit test of an induction variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// A number.
+    /// A constant.
     Constant(u64),
-    /// A value from outside of the loop.
+    /// A loop-invariant value.
     Value(Value),
 }
 
-/// An exit that compares an induction variable with a number that does not change, in every round.
+/// An exit whose test compares an induction variable with a loop-invariant bound in every
+/// iteration.
 #[derive(Clone, Copy, Debug)]
 pub struct CountedExit {
     /// The edge out of the loop.
     pub edge: Edge,
     /// The variable.
-    pub variable: Induction,
-    /// What is added to it before the compare.
+    pub variable: InductionVariable,
+    /// A constant that is added to the variable before the compare.
     pub offset: u64,
-    /// The loop is left when the sum and the bound, in this order, compare so.
+    /// The condition, with the sum on the left and the bound on the right, under which the loop
+    /// exits.
     pub leaves: IntCC,
     /// The bound.
     pub bound: Bound,
-    /// How often the branch is reached if no other exit is taken before, the last time included.
+    /// How often the branch executes if the loop takes no other exit, including the exit itself.
     pub count: Option<u64>,
 }
 
-/// The exits of the loop that count.
+/// Returns the exits of the loop that test an induction variable.
 pub fn counted_exits(ctx: &Context, lp: &NaturalLoop) -> Vec<CountedExit> {
     let func = &ctx.func;
-    let variables = inductions(func, lp);
+    let variables = induction_variables(func, lp);
     let Some(latch) = lp.latch(func).filter(|_| !variables.is_empty()) else {
         return Vec::new();
     };
@@ -279,9 +281,9 @@ pub fn counted_exits(ctx: &Context, lp: &NaturalLoop) -> Vec<CountedExit> {
             ..edge
         };
         let stays = lp.contains(edit::target(func, other)?);
-        let every_round =
+        let every_iteration =
             ctx.domtree.block_dominates(block, latch) && ctx.loop_analysis.innermost_loop(block) == Some(lp.id);
-        if !stays || !every_round {
+        if !stays || !every_iteration {
             return None;
         }
         let (mut condition, operands) = compare(func, arg)?;
@@ -302,9 +304,10 @@ fn bound_of(func: &Function, value: Value) -> Bound {
     constant(func, value).map_or(Bound::Value(value), Bound::Constant)
 }
 
-/// The condition of a branch as a compare of integers; one without a compare asks whether a number is not 0.
+/// Returns the condition of a branch as an integer compare. A condition that is not a compare is
+/// compared with 0.
 fn compare(func: &Function, condition: Value) -> Option<(IntCC, (Value, Bound))> {
-    let condition = without_extension(func, condition);
+    let condition = strip_uextend(func, condition);
     if let ValueDef::Result(inst, 0) = func.dfg.value_def(condition)
         && let InstructionData::IntCompare { .. } = func.dfg.insts[inst]
     {
@@ -314,9 +317,9 @@ fn compare(func: &Function, condition: Value) -> Option<(IntCC, (Value, Bound))>
     Some((IntCC::NotEqual, (condition, Bound::Constant(0))))
 }
 
-/// The compare of two integers that a condition is.
+/// Returns the condition code and operands if the condition is an integer compare.
 pub fn compared(func: &Function, condition: Value) -> Option<(IntCC, [Value; 2])> {
-    let ValueDef::Result(inst, 0) = func.dfg.value_def(without_extension(func, condition)) else {
+    let ValueDef::Result(inst, 0) = func.dfg.value_def(strip_uextend(func, condition)) else {
         return None;
     };
     match func.dfg.insts[inst] {
@@ -325,8 +328,8 @@ pub fn compared(func: &Function, condition: Value) -> Option<(IntCC, [Value; 2])
     }
 }
 
-/// The value before it was extended with zeros, which is 0 as well or neither is.
-fn without_extension(func: &Function, value: Value) -> Value {
+/// Strips zero extensions, which do not change whether a value is 0.
+fn strip_uextend(func: &Function, value: Value) -> Value {
     let mut value = func.dfg.resolve_aliases(value);
     while let ValueDef::Result(inst, 0) = func.dfg.value_def(value)
         && let InstructionData::Unary {
@@ -339,11 +342,11 @@ fn without_extension(func: &Function, value: Value) -> Value {
     value
 }
 
-/// The exit, if it compares one of the variables with what does not change.
+/// Returns the counted exit if the test compares an induction variable with an invariant bound.
 fn exit_test(
     func: &Function,
     lp: &NaturalLoop,
-    variables: &[Induction],
+    variables: &[InductionVariable],
     edge: Edge,
     leaves: IntCC,
     tested: Value,
@@ -360,7 +363,8 @@ fn exit_test(
     let count = match (variable.start, bound) {
         (Some(start), Bound::Constant(bound)) => {
             let first = start.wrapping_add(offset);
-            rounds_before(first, variable.step, leaves, bound, variable.ty).and_then(|rounds| rounds.checked_add(1))
+            iterations_before(first, variable.step, leaves, bound, variable.ty)
+                .and_then(|iterations| iterations.checked_add(1))
         }
         _ => None,
     };
@@ -374,10 +378,11 @@ fn exit_test(
     })
 }
 
-/// The smallest and largest signed number that induction variables of counted loops are at the start of a round.
+/// Signed minimum and maximum of induction variables of counted loops, at the start of an
+/// iteration.
 pub type Ranges = FxHashMap<Value, (i64, i64)>;
 
-/// The ranges of the variables of these loops.
+/// Returns the ranges of the induction variables of these loops.
 pub fn ranges(ctx: &Context, loops: &[NaturalLoop]) -> Ranges {
     let mut ranges = Ranges::default();
     for lp in loops {
@@ -390,7 +395,7 @@ pub fn ranges(ctx: &Context, loops: &[NaturalLoop]) -> Ranges {
             let first = (start << unused).cast_signed() >> unused;
             let last = i64::try_from(count - 1)
                 .ok()
-                .and_then(|rounds| rounds.checked_mul(variable.signed_step()))
+                .and_then(|iterations| iterations.checked_mul(variable.signed_step()))
                 .and_then(|distance| distance.checked_add(first))
                 .filter(|&last| (last << unused) >> unused == last);
             if let Some(last) = last {
@@ -401,9 +406,9 @@ pub fn ranges(ctx: &Context, loops: &[NaturalLoop]) -> Ranges {
     ranges
 }
 
-/// About how often the exit is reached at most, as far as the ranges of outer variables say. An estimate of cost: numbers that wrap
-/// around and unsigned compares are not taken into account, so nothing that has to hold may rely on it.
-pub fn most_rounds(func: &Function, lp: &NaturalLoop, exit: &CountedExit, ranges: &Ranges) -> Option<u64> {
+/// Estimates the maximum number of times that the exit test executes, using the ranges of outer
+/// variables. Only for cost estimates: it ignores wrapping and unsigned compares.
+pub fn max_trip_count(func: &Function, lp: &NaturalLoop, exit: &CountedExit, ranges: &Ranges) -> Option<u64> {
     let unused = 64 - exit.variable.ty.bits();
     let signed = |bits: u64| (bits << unused).cast_signed() >> unused;
     let range = |value: Value| {
@@ -429,17 +434,17 @@ pub fn most_rounds(func: &Function, lp: &NaturalLoop, exit: &CountedExit, ranges
         } else {
             last.checked_sub(low)?
         };
-        let rounds = distance.checked_sub(signed(exit.offset).checked_mul(step.signum())?)? / step.checked_abs()?;
-        most = most.max(u64::try_from(rounds).unwrap_or(0) + 1);
+        let iterations = distance.checked_sub(signed(exit.offset).checked_mul(step.signum())?)? / step.checked_abs()?;
+        most = most.max(u64::try_from(iterations).unwrap_or(0) + 1);
     }
     Some(most)
 }
 
-/// How often `step` is added to `first` until it compares so with the bound; `None` if it never does, or only after it has
-/// passed the largest or smallest number of its type.
-fn rounds_before(first: u64, step: u64, leaves: IntCC, bound: u64, ty: Type) -> Option<u64> {
+/// Returns how often `step` is added to `first` until the sum and the bound satisfy the condition.
+/// Returns `None` if they never do, or only after the sum wraps around.
+fn iterations_before(first: u64, step: u64, leaves: IntCC, bound: u64, ty: Type) -> Option<u64> {
     let all = mask(ty);
-    // Signed numbers are unsigned ones with the sign turned around.
+    // With the sign bit flipped, signed order is unsigned order.
     let sign = match leaves {
         IntCC::SignedLessThan
         | IntCC::SignedLessThanOrEqual
@@ -458,8 +463,8 @@ fn rounds_before(first: u64, step: u64, leaves: IntCC, bound: u64, ty: Type) -> 
         if signed <= 0 {
             return None;
         }
-        let rounds = (distance + signed - 1) / signed;
-        (i128::from(first) + rounds * signed <= i128::from(all)).then(|| u64::try_from(rounds).ok())?
+        let iterations = (distance + signed - 1) / signed;
+        (i128::from(first) + iterations * signed <= i128::from(all)).then(|| u64::try_from(iterations).ok())?
     };
     let down = |bound: i128| {
         let distance = i128::from(first) - bound;
@@ -469,8 +474,8 @@ fn rounds_before(first: u64, step: u64, leaves: IntCC, bound: u64, ty: Type) -> 
         if signed >= 0 {
             return None;
         }
-        let rounds = (distance - signed - 1) / -signed;
-        (i128::from(first) + rounds * signed >= 0).then(|| u64::try_from(rounds).ok())?
+        let iterations = (distance - signed - 1) / -signed;
+        (i128::from(first) + iterations * signed >= 0).then(|| u64::try_from(iterations).ok())?
     };
     let bound_number = i128::from(bound);
     match leaves {
@@ -491,9 +496,9 @@ fn rounds_before(first: u64, step: u64, leaves: IntCC, bound: u64, ty: Type) -> 
     }
 }
 
-/// The number with which an odd one gives 1, modulo 2^64.
+/// Returns the multiplicative inverse of an odd number modulo 2^64.
 pub fn inverse(odd: u64) -> u64 {
-    // Each step doubles the bits that are right; an odd number is its own inverse modulo 8.
+    // An odd number is its own inverse modulo 8; each step doubles the number of correct bits.
     (0..5).fold(odd, |x, _| x.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(x))))
 }
 
@@ -518,19 +523,19 @@ mod tests {
         }
     }
 
-    /// Counts by doing it.
+    /// Counts the iterations by simulation.
     fn count(first: u8, step: u8, leaves: IntCC, bound: u8) -> Option<u64> {
         let mut x = first;
-        for rounds in 0..300 {
+        for iterations in 0..300 {
             if holds(leaves, x, bound) {
-                return Some(rounds);
+                return Some(iterations);
             }
             x = x.wrapping_add(step);
         }
         None
     }
 
-    /// The function, with its loops.
+    /// Parses a function and finds its loops.
     fn analysed(text: &str) -> (Context, Vec<NaturalLoop>) {
         let mut functions = cranelift_reader::parse_functions(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let mut ctx = Context::for_function(functions.remove(0));
@@ -541,8 +546,9 @@ mod tests {
         (ctx, loops)
     }
 
-    /// A loop that counts from 3 by `step`, with a compare of `left` and `right`, and the exit as the edge with this number. `v1` is
-    /// the variable, `v2` the variable and 5, `v3` the bound 20, `v0` a bound that is not known.
+    /// Returns a loop that counts from 3 by `step` and compares `left` with `right`; destination
+    /// number `exit` of the branch leaves the loop. `v1` is the variable, `v2` is the variable plus
+    /// 5, `v3` is the bound 20, and `v0` is an unknown bound.
     fn counting(step: i8, condition: IntCC, left: &str, right: &str, exit: usize) -> String {
         let (first, second) = if exit == 0 {
             ("block2", "block1(v6)")
@@ -617,7 +623,8 @@ block2:
 
     #[test]
     fn only_exits_of_every_iteration_count() {
-        // The first exit is on one way through the loop only, the second is in an inner loop, the third counts.
+        // The first exit is not on all paths through the loop, the second is in an inner loop, and
+        // the third is a counted exit.
         let text = "function %f(i8, i8) {
 block0(v0: i8, v1: i8):
     v2 = iconst.i8 0
@@ -662,8 +669,9 @@ block9:
     }
 
     #[test]
-    fn the_most_iterations_of_an_inner_loop_are_those_of_the_outermost_start() {
-        // From the outer variable, which is 0 to 9, up to 20, or down to -3; the exit tests the variable and `offset`.
+    fn the_maximum_trip_count_covers_all_starts_of_an_inner_loop() {
+        // The inner loop starts at the outer variable (0 to 9) and counts up to 20 or down to -3.
+        // The exit tests the variable plus `offset`.
         for (step, bound) in [(1i8, 20i8), (2, 21), (-1, -3), (-3, -6)] {
             for offset in [0i8, 4, -2] {
                 let condition = if step > 0 { "sge" } else { "sle" };
@@ -710,9 +718,9 @@ block4:
                             bound.cast_unsigned(),
                         )
                     })
-                    .map(|rounds| rounds.expect("it ends") + 1)
+                    .map(|iterations| iterations.expect("it ends") + 1)
                     .max();
-                let found = most_rounds(&ctx.func, inner, &exits[0], &ranges);
+                let found = max_trip_count(&ctx.func, inner, &exits[0], &ranges);
                 let close = found.zip(most).is_some_and(|(found, most)| found.abs_diff(most) <= 1);
                 assert!(close, "{found:?} for {most:?}\n{text}");
             }
@@ -720,7 +728,7 @@ block4:
     }
 
     #[test]
-    fn rounds_are_those_that_counting_gives() {
+    fn trip_counts_agree_with_counting() {
         let mut known = 0;
         for &leaves in IntCC::all() {
             for first in (0..=255).step_by(5) {
@@ -728,7 +736,7 @@ block4:
                     for bound in (0..=255).step_by(3).chain([255]) {
                         let counted = count(first, step, leaves, bound);
                         let computed =
-                            rounds_before(u64::from(first), u64::from(step), leaves, u64::from(bound), types::I8);
+                            iterations_before(u64::from(first), u64::from(step), leaves, u64::from(bound), types::I8);
                         if computed.is_some() {
                             assert_eq!(computed, counted, "{first} + n * {step} {leaves} {bound}");
                             known += 1;

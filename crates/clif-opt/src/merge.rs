@@ -1,4 +1,4 @@
-//! Blocks that always follow one another become one.
+//! Merges a block with its only successor if it is the only predecessor of that block.
 
 use super::edit;
 use crate::handlers::Handlers;
@@ -6,29 +6,30 @@ use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{Block, Function, Inst};
 use cranelift_codegen::packed_option::PackedOption;
 
-/// What is known about who leads to a block.
+/// The predecessors of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Origin {
+enum Predecessors {
     #[default]
-    Nobody,
-    /// This branch alone, once.
+    None,
+    /// One branch with one edge to the block.
     One(PackedOption<Inst>),
-    Several,
+    Many,
 }
 
-/// Merges blocks. The control flow graph and all that follows from it are out of date if anything changed.
+/// Merges blocks. Returns whether anything changed; the control-flow graph and its analyses are
+/// then out of date.
 pub fn run(func: &mut Function) -> bool {
     let handlers = Handlers::find(func);
-    let mut origins: SecondaryMap<Block, Origin> = SecondaryMap::new();
+    let mut preds: SecondaryMap<Block, Predecessors> = SecondaryMap::new();
     for block in func.layout.blocks() {
         let Some(last) = func.layout.last_inst(block) else {
             continue;
         };
         for call in edit::destinations(func, last) {
-            let origin = &mut origins[call.block(&func.dfg.value_lists)];
-            *origin = match origin {
-                Origin::Nobody => Origin::One(last.into()),
-                _ => Origin::Several,
+            let found = &mut preds[call.block(&func.dfg.value_lists)];
+            *found = match found {
+                Predecessors::None => Predecessors::One(last.into()),
+                _ => Predecessors::Many,
             };
         }
     }
@@ -38,9 +39,10 @@ pub fn run(func: &mut Function) -> bool {
         if !func.layout.is_block_inserted(block) {
             continue;
         }
-        while let Some(next) = only_successor(func, &origins, block) {
-            // Those who take the addresses of its handlers name it, and cannot name the entry block.
-            if handlers.name(func, next) {
+        while let Some(next) = only_successor(func, &preds, block) {
+            // `get_exception_handler_address` names the block of the call and cannot name the entry
+            // block.
+            if handlers.is_named(func, next) {
                 break;
             }
             let Some(jump) = func.layout.last_inst(block) else {
@@ -62,15 +64,15 @@ pub fn run(func: &mut Function) -> bool {
     changed
 }
 
-/// The block that the block jumps to, if nobody else leads there.
-fn only_successor(func: &Function, origins: &SecondaryMap<Block, Origin>, block: Block) -> Option<Block> {
+/// Returns the target of the block's jump if the jump is the only edge to it.
+fn only_successor(func: &Function, preds: &SecondaryMap<Block, Predecessors>, block: Block) -> Option<Block> {
     let last = func.layout.last_inst(block)?;
     let [call] = edit::destinations(func, last) else {
         return None;
     };
     let next = call.block(&func.dfg.value_lists);
-    let alone = origins[next] == Origin::One(last.into())
+    let is_only_pred = preds[next] == Predecessors::One(last.into())
         && func.dfg.insts[last].opcode() == cranelift_codegen::ir::Opcode::Jump;
     let same = func.layout.is_cold(block) == func.layout.is_cold(next);
-    (alone && same && next != block && Some(next) != func.layout.entry_block()).then_some(next)
+    (is_only_pred && same && next != block && Some(next) != func.layout.entry_block()).then_some(next)
 }

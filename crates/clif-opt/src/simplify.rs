@@ -1,13 +1,14 @@
-//! Simplification after unrolling: what is known about each copy of a loop's body is computed, and constants in addresses become
-//! the offsets of accesses, in one walk over the function.
+//! Simplification after unrolling, in one walk over the function: folds constants, numbers values
+//! and loads, and moves constants in addresses into the offsets of accesses.
 //!
-//! The body itself is simple already, so there is little to look for: operations on constants, constants added to the same value
-//! in every copy, values and loads that an earlier copy has as well. That takes a fraction of the time of Cranelift's simplification.
+//! The original body is already simplified. The copies only need folding of constants, sums of one
+//! value with different constants, and values and loads that an earlier copy also has. This costs a
+//! fraction of the time of Cranelift's simplification.
 //!
-//! A value of 32 bits is known as another value, its root, and a constant on top. Addresses are opened further: `(i + 1) << 2` has the
-//! root `i << 2`, which is made only where an access needs it, and only once for all copies.
+//! An i32 is represented as a root value and a constant offset. Addresses go further: `(i + 1) <<
+//! 2` has the root `i << 2`, which is emitted only if an access needs it, and once for all copies.
 
-use super::addresses;
+use super::access;
 use super::edit::{self, Edge};
 use super::loops;
 use crate::clean::resolve_aliases;
@@ -20,22 +21,22 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, InstructionData, Opcode, Type, Value, types};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-/// What an instruction takes.
+/// An operand of a value number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Operand {
     Value(Value),
-    /// A value that no instruction computes as yet: the number of its key.
-    Unmade(u32),
+    /// A value that no instruction computes yet: the number of its key.
+    Pending(u32),
     Constant(u64),
-    Nothing,
+    None,
 }
 
-/// What an instruction computes: two with the same key have the same result.
+/// A value number: instructions with the same key have the same result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
     opcode: Opcode,
     ty: Type,
-    /// The condition of a compare, the kind of memory of a load.
+    /// The condition of a compare, or the memory and endianness of a load.
     detail: u32,
     operands: [Operand; 3],
 }
@@ -47,7 +48,7 @@ impl Key {
             opcode,
             ty,
             detail: 0,
-            operands: [a, b, Operand::Nothing],
+            operands: [a, b, Operand::None],
         }
     }
 }
@@ -59,14 +60,14 @@ fn commutes(opcode: Opcode) -> bool {
     )
 }
 
-/// A number of 32 bits as another one and a constant; a constant has [`Operand::Nothing`].
+/// An i32 as a root and an offset; constants have the root [`Operand::None`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Sum {
+struct RootOffset {
     root: Operand,
     offset: u32,
 }
 
-/// What memory holds, as a number that changes with every store; 0 is none.
+/// A version of the contents of memory, which changes with every store; 0 is none.
 type Version = u32;
 
 /// The state of the walk.
@@ -74,15 +75,15 @@ struct Simplifier<'a> {
     func: &'a mut Function,
     domtree: &'a DominatorTree,
     target: &'a dyn Target,
-    /// Where each result is known from.
+    /// The value of each key, and its block.
     known: FxHashMap<Key, (Value, Block)>,
-    sums: SecondaryMap<Value, Option<Sum>>,
-    unmade: Vec<Key>,
+    sums: SecondaryMap<Value, Option<RootOffset>>,
+    pending: Vec<Key>,
     numbers: FxHashMap<Key, u32>,
     block: Block,
-    /// The constants of this block.
+    /// The constants that are defined in the current block.
     constants: FxHashMap<(Type, u64), Value>,
-    /// The bits of the constants so far, of any block. They are seen before they are used.
+    /// The bits of constants in all blocks visited so far.
     bits: SecondaryMap<Value, Option<u64>>,
     memory: [Version; MEMORIES],
     versions: Version,
@@ -90,8 +91,8 @@ struct Simplifier<'a> {
     branches: bool,
 }
 
-/// Simplifies the function, whose control flow and dominators must be known. Gives whether a branch became a jump; then they are
-/// out of date.
+/// Simplifies the function. Requires the control-flow graph and the dominator tree. Returns whether
+/// a branch became a jump; the analyses are then out of date.
 pub fn run(ctx: &mut Context, target: &dyn Target) -> bool {
     let Some(entry) = ctx.func.layout.entry_block() else {
         return false;
@@ -104,7 +105,7 @@ pub fn run(ctx: &mut Context, target: &dyn Target) -> bool {
         func: &mut ctx.func,
         domtree: &ctx.domtree,
         target,
-        unmade: Vec::new(),
+        pending: Vec::new(),
         numbers: FxHashMap::default(),
         block: entry,
         constants: FxHashMap::default(),
@@ -163,7 +164,7 @@ impl Simplifier<'_> {
                         opcode,
                         ty,
                         detail,
-                        operands: [a, b, Operand::Nothing],
+                        operands: [a, b, Operand::None],
                     },
                 );
             }
@@ -173,7 +174,7 @@ impl Simplifier<'_> {
             InstructionData::Brif { arg, .. } => {
                 if let Some(number) = self.bits(arg) {
                     let number = usize::from(number == 0);
-                    edit::always(self.func, Edge { inst, number });
+                    edit::make_unconditional(self.func, Edge { inst, number });
                     self.branches = true;
                 }
             }
@@ -190,18 +191,18 @@ impl Simplifier<'_> {
         self.func.dfg.resolve_aliases(value)
     }
 
-    /// The bits of a constant.
+    /// Returns the bits of a constant.
     fn bits(&self, value: Value) -> Option<u64> {
         self.bits[self.resolve(value)]
     }
 
-    /// The value as an operand. Constants of any type up to 64 bits are the same if their bits are.
+    /// Returns the value as an operand. Equal constants of different types are equal operands.
     fn operand(&self, value: Value) -> Operand {
         let value = self.resolve(value);
         self.bits[value].map_or(Operand::Value(value), Operand::Constant)
     }
 
-    /// Every use of the instruction's result is one of the other value.
+    /// Removes the instruction and replaces its result by the value.
     fn replace(&mut self, inst: Inst, value: Value) {
         let result = self.func.dfg.first_result(inst);
         self.func.dfg.clear_results(inst);
@@ -209,7 +210,7 @@ impl Simplifier<'_> {
         self.func.layout.remove_inst(inst);
     }
 
-    /// The instruction's result is a constant.
+    /// Replaces the result of the instruction by a constant.
     fn fold(&mut self, inst: Inst, ty: Type, bits: u64) {
         let value = self.make_constant(inst, ty, bits);
         self.replace(inst, value);
@@ -227,7 +228,7 @@ impl Simplifier<'_> {
         })
     }
 
-    /// A constant stands once in a block.
+    /// Records a constant, or replaces it by an equal one in the same block.
     fn constant(&mut self, inst: Inst) {
         let result = self.func.dfg.first_result(inst);
         let ty = self.func.dfg.value_type(result);
@@ -243,7 +244,7 @@ impl Simplifier<'_> {
         }
     }
 
-    /// A value known from above, if there is one.
+    /// Returns the value of the key if it dominates the current block.
     fn find(&self, key: &Key) -> Option<Value> {
         let &(value, block) = self.known.get(key)?;
         self.domtree
@@ -251,7 +252,8 @@ impl Simplifier<'_> {
             .then(|| self.resolve(value))
     }
 
-    /// The instruction computes what the key says, unless another one has done so. Gives whether it stays.
+    /// Replaces the instruction by an earlier one with the same key, or records it. Returns whether
+    /// it remains.
     fn number(&mut self, inst: Inst, key: Key) -> bool {
         if let Some(same) = self.find(&key) {
             self.replace(inst, same);
@@ -262,7 +264,7 @@ impl Simplifier<'_> {
         true
     }
 
-    /// The only result's type, if the instruction does nothing but compute it.
+    /// Returns the type of the result if the instruction is pure and has one result.
     fn pure(&self, inst: Inst, opcode: Opcode) -> Option<Type> {
         let &[result] = self.func.dfg.inst_results(inst) else {
             return None;
@@ -294,7 +296,7 @@ impl Simplifier<'_> {
                 opcode,
                 ty,
                 detail: 0,
-                operands: [Operand::Value(arg), Operand::Nothing, Operand::Nothing],
+                operands: [Operand::Value(arg), Operand::None, Operand::None],
             },
         );
     }
@@ -341,7 +343,7 @@ impl Simplifier<'_> {
             if sum.offset == 0 {
                 return self.replace(inst, root);
             }
-            // The root alone is waited for, not what was added to it before.
+            // Adds the total offset to the root, so that the sum does not depend on earlier sums.
             let sums = matches!(opcode, Opcode::Iadd | Opcode::Isub);
             let constant = matches!(left, Operand::Constant(_)) || matches!(right, Operand::Constant(_));
             if sums && constant {
@@ -360,22 +362,23 @@ impl Simplifier<'_> {
         }
     }
 
-    /// What is known about the value as a sum.
-    fn sum(&self, value: Value, operand: Operand) -> Sum {
+    /// Returns the value as a root and an offset.
+    fn sum(&self, value: Value, operand: Operand) -> RootOffset {
         match operand {
-            Operand::Constant(bits) => Sum {
-                root: Operand::Nothing,
+            Operand::Constant(bits) => RootOffset {
+                root: Operand::None,
                 offset: word(bits),
             },
-            _ => self.sums[value].unwrap_or(Sum {
+            _ => self.sums[value].unwrap_or(RootOffset {
                 root: operand,
                 offset: 0,
             }),
         }
     }
 
-    /// The result of an operation as a sum, if that says more than the operation itself.
-    fn binary_sum(&mut self, opcode: Opcode, args: [Value; 2], operands: [Operand; 2]) -> Option<Sum> {
+    /// Returns the result of an operation as a root and an offset, unless the root is the result
+    /// itself.
+    fn binary_sum(&mut self, opcode: Opcode, args: [Value; 2], operands: [Operand; 2]) -> Option<RootOffset> {
         let [a, b] = args;
         match (opcode, operands) {
             (Opcode::Iadd | Opcode::Isub, [left, right]) => {
@@ -387,13 +390,13 @@ impl Simplifier<'_> {
                     a.offset.wrapping_add(b.offset)
                 };
                 let root = match (a.root, b.root) {
-                    (root, Operand::Nothing) => root,
-                    (Operand::Nothing, root) if !minus => root,
-                    (Operand::Nothing, _) => return None,
+                    (root, Operand::None) => root,
+                    (Operand::None, root) if !minus => root,
+                    (Operand::None, _) => return None,
                     (x, y) if x == left && y == right => return None,
                     (x, y) => self.root(Key::binary(opcode, types::I32, x, y)),
                 };
-                Some(Sum { root, offset })
+                Some(RootOffset { root, offset })
             }
             (Opcode::Ishl | Opcode::Imul, [left, Operand::Constant(number)]) => {
                 let sum = self.sum(a, left);
@@ -405,7 +408,7 @@ impl Simplifier<'_> {
                     _ => (number, word(number)),
                 };
                 let key = Key::binary(opcode, types::I32, sum.root, Operand::Constant(number));
-                Some(Sum {
+                Some(RootOffset {
                     root: self.root(key),
                     offset: sum.offset.wrapping_mul(factor),
                 })
@@ -414,38 +417,38 @@ impl Simplifier<'_> {
         }
     }
 
-    /// The result of an operation that need not exist.
+    /// Returns the operand for a key, without an instruction if none computes it yet.
     fn root(&mut self, key: Key) -> Operand {
         if let Some(value) = self.find(&key) {
             return Operand::Value(value);
         }
-        let next = self.unmade.len() as u32;
+        let next = self.pending.len() as u32;
         let number = *self.numbers.entry(key).or_insert(next);
         if number == next {
-            self.unmade.push(key);
+            self.pending.push(key);
         }
-        Operand::Unmade(number)
+        Operand::Pending(number)
     }
 
-    /// The operand as a value, computed before the instruction if it was not before.
-    fn make(&mut self, before: Inst, operand: Operand) -> Option<Value> {
+    /// Returns the operand as a value; emits it before the instruction if necessary.
+    fn materialize(&mut self, before: Inst, operand: Operand) -> Option<Value> {
         match operand {
             Operand::Value(value) => Some(value),
             Operand::Constant(bits) => Some(self.make_constant(before, types::I32, bits)),
-            Operand::Unmade(number) => {
-                let key = *self.unmade.get(number as usize)?;
-                self.make_key(before, key)
+            Operand::Pending(number) => {
+                let key = *self.pending.get(number as usize)?;
+                self.materialize_key(before, key)
             }
-            Operand::Nothing => None,
+            Operand::None => None,
         }
     }
 
-    fn make_key(&mut self, before: Inst, key: Key) -> Option<Value> {
+    fn materialize_key(&mut self, before: Inst, key: Key) -> Option<Value> {
         if let Some(value) = self.find(&key) {
             return Some(value);
         }
         let [a, b, _] = key.operands;
-        let (left, right) = (self.make(before, a)?, self.make(before, b)?);
+        let (left, right) = (self.materialize(before, a)?, self.materialize(before, b)?);
         let made = Key::binary(key.opcode, key.ty, self.operand(left), self.operand(right));
         let value = match self.find(&made) {
             Some(value) => value,
@@ -490,7 +493,7 @@ impl Simplifier<'_> {
                 opcode,
                 ty: of,
                 detail: cond as u32,
-                operands: [left, right, Operand::Nothing],
+                operands: [left, right, Operand::None],
             },
         );
     }
@@ -521,32 +524,33 @@ impl Simplifier<'_> {
         );
     }
 
-    /// Brings the address of an access into the form of a root and an offset. Gives both.
+    /// Rewrites the address of an access to a root and an offset in range. Returns root and total
+    /// offset.
     fn address(&mut self, inst: Inst) -> Option<(Operand, u32)> {
-        let pointer = addresses::pointer(self.func, inst)?;
+        let pointer = access::address(self.func, inst)?;
         let operand = self.operand(pointer);
         let sum = self.sum(pointer, operand);
         let offset = self.func.dfg.insts[inst].load_store_offset()?;
         let total = offset.wrapping_add(sum.offset.cast_signed());
         let found = Some((sum.root, total.cast_unsigned()));
-        if sum.root == operand || sum.root == Operand::Nothing {
+        if sum.root == operand || sum.root == Operand::None {
             return found;
         }
-        let (root, near) = if addresses::in_reach(self.target, total) {
-            (self.make(inst, sum.root)?, total)
+        let (root, near) = if access::is_in_range(self.target, total) {
+            (self.materialize(inst, sum.root)?, total)
         } else if matches!(sum.root, Operand::Value(_)) {
             return found;
         } else {
-            // Neighbours share what no instruction reaches.
+            // Neighboring accesses share the part of the offset that is out of range.
             let far = Operand::Constant((total & !0x7f).cast_unsigned().into());
             let key = Key::binary(Opcode::Iadd, types::I32, sum.root, far);
-            (self.make_key(inst, key)?, total & 0x7f)
+            (self.materialize_key(inst, key)?, total & 0x7f)
         };
-        addresses::set_address(self.func, inst, root, near);
+        access::set_address(self.func, inst, root, near);
         found
     }
 
-    /// What answers a load of this address, of this type.
+    /// Returns the key of a load with this address and type, and the memory.
     fn memory_key(&self, inst: Inst, opcode: Opcode, ty: Type, address: (Operand, u32)) -> Option<(Key, usize)> {
         let flags = self.func.dfg.insts[inst].memflags()?;
         let space = self.target.memory(self.func, flags);
@@ -584,7 +588,7 @@ impl Simplifier<'_> {
             return;
         };
         self.memory[space] = self.new_version();
-        // What is stored is what a load of the same type gives next.
+        // A load of the same type from this address returns the stored value.
         if opcode == Opcode::Store
             && let Some((key, _)) = address.and_then(|address| self.memory_key(inst, Opcode::Load, ty, address))
         {
@@ -602,7 +606,7 @@ fn signed(bits: u64, ty: Type) -> i64 {
     (bits << unused).cast_signed() >> unused
 }
 
-/// The operation on constants, modulo the type's size.
+/// Evaluates an operation on constants, modulo the size of the type.
 fn fold(opcode: Opcode, ty: Type, a: u64, b: u64) -> Option<u64> {
     let amount = (b & u64::from(ty.bits() - 1)) as u32;
     Some(match opcode {
@@ -621,12 +625,12 @@ fn fold(opcode: Opcode, ty: Type, a: u64, b: u64) -> Option<u64> {
     })
 }
 
-/// What an operation with a constant comes to.
+/// The result of an operation with a constant.
 enum Identity {
     Left,
     Right,
     Number(u64),
-    /// The other operand, shifted to the left.
+    /// The other operand, shifted left.
     Shifted(u64),
 }
 
@@ -669,7 +673,7 @@ fn compares(cond: IntCC, ty: Type, a: u64, b: u64) -> bool {
     }
 }
 
-/// Removes what nobody needs, in a function without aliases; the blocks come in postorder.
+/// Removes dead instructions. Requires a function without aliases and the blocks in postorder.
 fn remove_dead(func: &mut Function, blocks: impl Iterator<Item = Block>) {
     let mut uses: SecondaryMap<Value, u32> = SecondaryMap::with_capacity(func.dfg.num_values());
     for block in func.layout.blocks() {
@@ -696,7 +700,7 @@ fn remove_dead(func: &mut Function, blocks: impl Iterator<Item = Block>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::straight::keeps;
+    use super::super::straight_line::check_results;
     use super::*;
     use std::fmt::Write as _;
 
@@ -704,7 +708,7 @@ mod tests {
         let mut ctx = Context::for_function(func.clone());
         ctx.compute_cfg();
         ctx.compute_domtree();
-        run(&mut ctx, &crate::plain::Plain::new());
+        run(&mut ctx, &crate::test_target::TestTarget::new());
         *func = ctx.func;
         true
     }
@@ -715,7 +719,7 @@ mod tests {
     ];
     const CONSTANTS: [i64; 12] = [0, 1, -1, 2, 3, 4, 7, 8, 31, 33, 100, -128];
 
-    /// A function of ten operations, two thirds of them with a constant.
+    /// Returns a function of ten operations; two thirds have a constant operand.
     fn random(ty: &str, seed: u64) -> String {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let mut below = |count: usize| {
@@ -764,20 +768,20 @@ mod tests {
     }
 
     #[test]
-    fn operations_mean_the_same() {
+    fn operations_have_the_same_results() {
         for ty in ["i32", "i8", "i64"] {
             for seed in 0..300 {
-                keeps(&random(ty, seed + 1), simplified);
+                check_results(&random(ty, seed + 1), simplified);
             }
         }
     }
 
     #[test]
-    fn compares_of_sums_mean_the_same() {
+    fn compares_of_sums_have_the_same_results() {
         for (a, b) in [(4, 8), (8, 4), (5, 5), (-1, 0xffff)] {
             for condition in ["eq", "ne", "ult", "slt"] {
                 for opcode in ["iadd", "isub"] {
-                    keeps(
+                    check_results(
                         &format!(
                             "function %f(i32, i32) -> i8 {{\nblock0(v0: i32, v1: i32):\n    v2 = iconst.i32 {a}\n    \
                              v3 = iconst.i32 {b}\n    v4 = {opcode} v0, v2\n    v5 = iadd v0, v3\n    v6 = isub v5, v4\n    \
@@ -806,10 +810,10 @@ mod tests {
     }
 
     #[test]
-    fn extensions_mean_the_same() {
+    fn extensions_have_the_same_results() {
         for opcode in ["uextend", "sextend"] {
             for number in [0, 1, 127, -128, -1] {
-                keeps(
+                check_results(
                     &format!(
                         "function %f(i32) -> i32 {{\nblock0(v0: i32):\n    v1 = iconst.i8 {number}\n    v2 = {opcode}.i32 v1\n    \
                          v3 = iadd v0, v2\n    v4 = ireduce.i8 v3\n    v5 = {opcode}.i32 v4\n    v6 = bxor v3, v5\n    return v6\n}}"

@@ -1,20 +1,21 @@
-//! Unrolling: copies of a loop's body, so that fewer rounds count, compare and branch, and what is known about each copy can be
-//! computed ahead.
+//! Unrolls loops, to save exit tests and branches and to let [`super::simplify`] fold constants in
+//! the copies.
 //!
-//! The original body always is the copy in which the loop ends, so what later code takes from the loop is still the same value.
+//! The loop always ends in the original body, so later uses of its values stay valid.
 //!
-//! * A loop whose number of rounds is known and small is laid out whole.
-//! * One with a known number of rounds that is large is copied so often that the number of copies divides the rounds, if that
-//!   works out; otherwise only the copy in which it ends still counts.
-//! * One whose number of rounds can be computed or bounded at run time gets a second loop ahead of it, which does several rounds
-//!   as long as none of them is the last.
+//! * A loop with a small constant trip count is unrolled fully.
+//! * A loop with a larger constant trip count is unrolled partially. The factor divides the trip
+//!   count if possible, otherwise one copy keeps the exit test.
+//! * A loop whose trip count can be computed or bounded at run time is preceded by an unrolled
+//!   loop, which executes while more than one group of iterations remains.
 //!
-//! What has to hold afterwards, and is checked, stands in [`super::check`].
+//! [`super::check`] states and checks the correctness conditions.
 //!
-//! Loops that call are left alone, routines of the runtime included: the call costs more than what is saved.
+//! Loops with calls, including calls of runtime routines, are not unrolled: the call dominates the
+//! cost.
 
 use super::check;
-use super::edit::{self, Copy, Edge};
+use super::edit::{self, BlockCopy, Edge};
 use super::loops::{self, Bound, CountedExit, NaturalLoop, Ranges};
 use crate::Error;
 use crate::Target;
@@ -24,30 +25,30 @@ use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, Type, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Machine instructions, about, that a loop laid out whole may have.
-const WHOLE_BUDGET: u32 = 128;
+/// The maximum estimated size of a fully unrolled loop, in machine instructions.
+const FULL_BUDGET: u32 = 128;
 
-/// Loads that a loop laid out whole may have. Cranelift's simplification computes as late as it can, so that all of them may be
-/// done before any sum, and their results have to wait in registers.
-const WHOLE_LOADS: u64 = 24;
+/// The maximum number of loads in a fully unrolled loop. Cranelift's simplification sinks sums
+/// towards their uses, so all loads may precede the first sum, and their results occupy registers.
+const FULL_LOADS: u64 = 24;
 
-/// The cost that all copies of a body may have that remains a loop.
+/// The maximum estimated size of all copies in an unrolled loop, in machine instructions.
 const COPIES_BUDGET: u32 = 128;
 
-/// The same if the trip count is a multiple of the copies: no second loop does the remainder.
+/// The same if the factor divides the trip count: no second loop executes the remainder.
 const EXACT_BUDGET: u32 = 208;
 
-/// The number of copies if nothing is in the way.
+/// The default unroll factor.
 const COPIES: u64 = 4;
 
-/// With so many rounds at most, a loop whose rounds are computed at run time does two at a time.
-const FEW: u64 = 8;
+/// Up to this trip count, a loop with a trip count computed at run time is unrolled by 2.
+const FEW_ITERATIONS: u64 = 8;
 
-/// How often loops are looked for again after some were unrolled: the outer ones have other bodies then.
+/// The maximum number of sweeps: unrolling inner loops changes the bodies of outer ones.
 const LEVELS: u32 = 4;
 
-/// Unrolls what is worth it among the loops, which are those of the function, then as before, apart from those with the headers of
-/// `done`. Gives whether anything changed.
+/// Unrolls the profitable loops, except those with headers in `done`. `loops` must be the loops of
+/// the function and is updated. Returns whether anything changed.
 ///
 /// # Errors
 ///
@@ -64,12 +65,13 @@ pub fn run(
     let mut changed = false;
     for _ in 0..LEVELS {
         let mut touched: FxHashSet<Block> = FxHashSet::default();
-        // Inner loops first; what shares blocks with one that was changed waits for the next analysis.
+        // Inner loops first. A loop that shares blocks with a changed one waits for the next
+        // analysis.
         let ranges = loops::ranges(ctx, loops);
         for lp in loops.iter().rev() {
             let is_cold = ctx.func.layout.is_cold(lp.header);
-            // Copies of a loop that was unrolled enter what the loop entered, by edges that `entries` does not have. In reducible
-            // control flow the entered loop comes first.
+            // The copies of an unrolled loop may enter a following loop by edges that its `entries`
+            // lack. In reducible control flow, this order visits the following loop first.
             let from = lp
                 .entries
                 .iter()
@@ -95,34 +97,34 @@ pub fn run(
 }
 
 /// How a loop is unrolled.
-enum Way {
-    /// All iterations, so many, are laid out.
-    Whole(u64),
-    /// A loop of so many copies does so many iterations.
-    Parts(u64, u64),
-    /// A loop of so many copies does most iterations, the loop itself the others.
-    Ahead(Pace, u64),
+enum Strategy {
+    /// Unrolls all iterations; the field is the trip count.
+    Full(u64),
+    /// Unrolls a loop with a constant trip count by a factor: trip count and factor.
+    Partial(u64, u64),
+    /// Adds an unrolled loop before the loop: its exit test and factor.
+    Runtime(GroupTest, u64),
 }
 
-/// Unrolls one loop. Gives the headers of the loops that it became.
+/// Unrolls one loop. Returns the headers of the resulting loops.
 fn unroll(
     ctx: &mut Context,
     target: &dyn Target,
     lp: &NaturalLoop,
     ranges: &Ranges,
 ) -> Result<Option<Vec<Block>>, Error> {
-    let Some((exit, way)) = choose(ctx, target, lp, ranges) else {
+    let Some((exit, strategy)) = choose(ctx, target, lp, ranges) else {
         return Ok(None);
     };
     let before = target.checks_loops().then(|| ctx.func.clone());
-    if !close(ctx, lp) {
+    if !close_exits(ctx, lp) {
         return Ok(None);
     }
     let func = &mut ctx.func;
-    let headers = match way {
-        Way::Whole(count) => whole(func, lp, &exit, count)?,
-        Way::Parts(count, copies) => in_parts(func, lp, &exit, count, copies)?,
-        Way::Ahead(pace, copies) => ahead(func, lp, &exit, pace, copies)?,
+    let headers = match strategy {
+        Strategy::Full(count) => unroll_fully(func, lp, &exit, count)?,
+        Strategy::Partial(count, copies) => unroll_partially(func, lp, &exit, count, copies)?,
+        Strategy::Runtime(test, copies) => unroll_at_runtime(func, lp, &exit, test, copies)?,
     };
     if let Some(before) = before {
         check::unrolled(&before, func, lp)?;
@@ -130,10 +132,11 @@ fn unroll(
     Ok(Some(headers))
 }
 
-/// How the loop is unrolled, and the exit that counts; `None` if it is left alone.
-fn choose(ctx: &Context, target: &dyn Target, lp: &NaturalLoop, ranges: &Ranges) -> Option<(CountedExit, Way)> {
+/// Chooses the strategy and the exit that determines the trip count. Returns `None` if unrolling is
+/// not profitable.
+fn choose(ctx: &Context, target: &dyn Target, lp: &NaturalLoop, ranges: &Ranges) -> Option<(CountedExit, Strategy)> {
     let size = size(&ctx.func, target, lp)?;
-    if size > WHOLE_BUDGET {
+    if size > FULL_BUDGET {
         return None;
     }
     let exits = loops::counted_exits(ctx, lp);
@@ -142,34 +145,35 @@ fn choose(ctx: &Context, target: &dyn Target, lp: &NaturalLoop, ranges: &Ranges)
         .filter_map(|exit| Some((*exit, exit.count?)))
         .min_by_key(|(_, count)| *count);
     if let Some((exit, count)) = known {
-        let fits = |each: u64, most: u64| count.saturating_mul(each) <= most;
-        if fits(size.into(), WHOLE_BUDGET.into()) && fits(loads(&ctx.func, lp), WHOLE_LOADS) {
-            return Some((exit, Way::Whole(count)));
+        let fits = |each: u64, max: u64| count.saturating_mul(each) <= max;
+        if fits(size.into(), FULL_BUDGET.into()) && fits(loads(&ctx.func, lp), FULL_LOADS) {
+            return Some((exit, Strategy::Full(count)));
         }
         if !lp.innermost {
             return None;
         }
-        return Some((exit, Way::Parts(count, factor(count, size)?)));
+        return Some((exit, Strategy::Partial(count, factor(count, size)?)));
     }
     if !lp.innermost {
         return None;
     }
     let mut copies = copies(size)?;
-    let most = exits
+    let max = exits
         .iter()
-        .filter_map(|exit| loops::most_rounds(&ctx.func, lp, exit, ranges))
+        .filter_map(|exit| loops::max_trip_count(&ctx.func, lp, exit, ranges))
         .min();
-    match most {
+    match max {
         Some(..2) => return None,
-        Some(..=FEW) => copies = 2,
+        Some(..=FEW_ITERATIONS) => copies = 2,
         _ => {}
     }
     exits
         .iter()
-        .find_map(|exit| Some((*exit, Way::Ahead(pace(exit, copies)?, copies))))
+        .find_map(|exit| Some((*exit, Strategy::Runtime(group_test(exit, copies)?, copies))))
 }
 
-/// About how many machine instructions the loop's blocks are; `None` if one of them calls or cannot be copied.
+/// Estimates the number of machine instructions of the loop. Returns `None` if a block contains a
+/// call or cannot be copied.
 fn size(func: &Function, target: &dyn Target, lp: &NaturalLoop) -> Option<u32> {
     let mut sum = 0u32;
     for &block in &lp.blocks {
@@ -180,7 +184,7 @@ fn size(func: &Function, target: &dyn Target, lp: &NaturalLoop) -> Option<u32> {
     Some(sum)
 }
 
-/// How many loads the loop has.
+/// Returns the number of loads in the loop.
 fn loads(func: &Function, lp: &NaturalLoop) -> u64 {
     let insts = lp.blocks.iter().flat_map(|&block| func.layout.block_insts(block));
     insts
@@ -188,23 +192,23 @@ fn loads(func: &Function, lp: &NaturalLoop) -> u64 {
         .sum()
 }
 
-/// How many copies of a body of this size are worth it, if the rounds are not known.
+/// Returns the profitable factor for a body of this size and an unknown trip count.
 fn copies(size: u32) -> Option<u64> {
     [COPIES, 2]
         .into_iter()
         .find(|&copies| copies * u64::from(size) <= u64::from(COPIES_BUDGET))
 }
 
-/// How many copies of a body of this size are worth it for so many rounds: best is a number that divides them.
+/// Returns the profitable factor for a body of this size and this trip count, preferably a divisor.
 fn factor(count: u64, size: u32) -> Option<u64> {
-    let most = (u64::from(EXACT_BUDGET) / u64::from(size.max(1))).min(COPIES);
-    let divides = (3..=most).rev().find(|&copies| count.is_multiple_of(copies));
+    let max = (u64::from(EXACT_BUDGET) / u64::from(size.max(1))).min(COPIES);
+    let divides = (3..=max).rev().find(|&copies| count.is_multiple_of(copies));
     divides.or_else(|| copies(size))
 }
 
-/// Makes sure that later code takes values of the loop only as parameters of the block to which all exits lead, or that there is
-/// only one exit.
-fn close(ctx: &mut Context, lp: &NaturalLoop) -> bool {
+/// Ensures that later code uses values of the loop only through parameters of a common exit block,
+/// or that the loop has one exit. Returns `false` if that is not possible.
+fn close_exits(ctx: &mut Context, lp: &NaturalLoop) -> bool {
     if lp.exits.len() == 1 {
         return true;
     }
@@ -216,7 +220,7 @@ fn close(ctx: &mut Context, lp: &NaturalLoop) -> bool {
         for inst in func.layout.block_insts(block) {
             for value in func.dfg.inst_values(inst) {
                 let value = func.dfg.resolve_aliases(value);
-                if inside.contains(&loops::definition(func, value)) && seen.insert(value) {
+                if inside.contains(&loops::defining_block(func, value)) && seen.insert(value) {
                     escaping.push(value);
                 }
             }
@@ -259,45 +263,45 @@ fn close(ctx: &mut Context, lp: &NaturalLoop) -> bool {
     true
 }
 
-/// The edge that stays in the loop where the exit may leave it.
-fn staying(exit: &CountedExit) -> Edge {
+/// Returns the other edge of the exit branch, which stays in the loop.
+fn staying_edge(exit: &CountedExit) -> Edge {
     Edge {
         number: 1 - exit.edge.number,
         ..exit.edge
     }
 }
 
-/// Where the back edge of a copy is, once its counted exit never leaves.
-fn back_edge(lp: &NaturalLoop, exit: &CountedExit, copy: &Copy) -> Edge {
-    let back = copy.edge(lp.back);
-    if lp.back.inst == exit.edge.inst {
+/// Returns the back edge of a copy whose counted exit is never taken.
+fn back_edge(lp: &NaturalLoop, exit: &CountedExit, copy: &BlockCopy) -> Edge {
+    let back = copy.edge(lp.back_edge);
+    if lp.back_edge.inst == exit.edge.inst {
         Edge { number: 0, ..back }
     } else {
         back
     }
 }
 
-/// What the edge passes.
+/// Returns the arguments of the edge.
 fn values(func: &Function, edge: Edge) -> Result<Vec<Value>, Error> {
     edit::values(func, edge, "unroll")
 }
 
-/// A chain of bodies that is being made. The original is not touched before all copies of it exist.
+/// A chain of bodies under construction. The original body must not change before the last copy.
 struct Chain {
     /// The header's parameters.
     params: Vec<Value>,
-    /// The edges that lead on from what there is.
+    /// The edges that leave the chain so far and do not have a target yet.
     open: Vec<Edge>,
-    /// What they pass, if there is one.
+    /// The arguments of the open edge, if only one edge is open.
     args: Option<Vec<Value>>,
-    /// Edges, the block that each has to lead to, and whether without arguments.
+    /// Edges to connect: the edge, its target, and whether it passes no arguments.
     links: Vec<(Edge, Block, bool)>,
-    /// What the parameters of the original are, if they are known.
+    /// The values of the original header's parameters, if each has one value.
     known: Option<Vec<Value>>,
 }
 
 impl Chain {
-    /// A chain that begins at these edges to the header.
+    /// Creates a chain that begins at these edges to the header.
     fn from(func: &Function, lp: &NaturalLoop, open: Vec<Edge>) -> Self {
         let args = match open.as_slice() {
             &[edge] => edit::args(func, edge),
@@ -312,13 +316,14 @@ impl Chain {
         }
     }
 
-    /// Adds a copy of the body in which the counted exit does not leave. With `params`, its header has parameters whatever is known.
+    /// Appends a copy of the body whose counted exit is never taken. With `params`, the copy of the
+    /// header always has parameters.
     fn add_copy(&mut self, func: &mut Function, lp: &NaturalLoop, exit: &CountedExit, params: bool) -> Block {
         let args = self.args.take().filter(|_| !params);
         let direct = args.is_some();
         let known = args.map(|args| self.params.iter().copied().zip(args).collect());
-        let copy = Copy::make(func, &lp.blocks, known.unwrap_or_default(), lp.header);
-        edit::always(func, copy.edge(staying(exit)));
+        let copy = BlockCopy::make(func, &lp.blocks, known.unwrap_or_default(), lp.header);
+        edit::make_unconditional(func, copy.edge(staying_edge(exit)));
         let header = copy.block(lp.header);
         self.lead_to(header, direct);
         let back = back_edge(lp, exit, &copy);
@@ -327,20 +332,20 @@ impl Chain {
         header
     }
 
-    /// Adds the body itself.
+    /// Appends the original body.
     fn add_original(&mut self, func: &Function, lp: &NaturalLoop) {
         self.known = self.args.take();
         self.lead_to(lp.header, self.known.is_some());
-        self.args = edit::args(func, lp.back);
-        self.open = vec![lp.back];
+        self.args = edit::args(func, lp.back_edge);
+        self.open = vec![lp.back_edge];
     }
 
-    /// The open edges will lead to the block, without arguments if its parameters are known.
+    /// Connects the open edges to the block, without arguments if `direct`.
     fn lead_to(&mut self, block: Block, direct: bool) {
         self.links.extend(self.open.drain(..).map(|edge| (edge, block, direct)));
     }
 
-    /// Links what was made.
+    /// Writes the connections to the function.
     fn finish(self, func: &mut Function, lp: &NaturalLoop) -> Result<(), Error> {
         for (edge, block, direct) in self.links {
             let args = if direct { Vec::new() } else { values(func, edge)? };
@@ -353,8 +358,8 @@ impl Chain {
     }
 }
 
-/// Lays the loop out whole: the exit is taken when it is reached for the `count`th time.
-fn whole(func: &mut Function, lp: &NaturalLoop, exit: &CountedExit, count: u64) -> Result<Vec<Block>, Error> {
+/// Unrolls fully; the `count`th execution of the exit test leaves.
+fn unroll_fully(func: &mut Function, lp: &NaturalLoop, exit: &CountedExit, count: u64) -> Result<Vec<Block>, Error> {
     let mut chain = Chain::from(func, lp, lp.entries.clone());
     for _ in 1..count {
         chain.add_copy(func, lp, exit, false);
@@ -362,16 +367,18 @@ fn whole(func: &mut Function, lp: &NaturalLoop, exit: &CountedExit, count: u64) 
     if count > 1 {
         chain.add_original(func, lp);
     }
-    // What follows the exit in the last round is not reached any more; it must not come round to a header without parameters.
-    chain.open = vec![lp.back];
+    // The code after the last exit test is unreachable; its back edge must not pass arguments to a
+    // header without parameters.
+    chain.open = vec![lp.back_edge];
     chain.lead_to(lp.header, chain.known.is_some());
     chain.finish(func, lp)?;
-    edit::always(func, exit.edge);
+    edit::make_unconditional(func, exit.edge);
     Ok(vec![lp.header])
 }
 
-/// Makes a loop of several copies for a known number of rounds. The original is the copy that the last round falls to.
-fn in_parts(
+/// Unrolls a loop with a constant trip count. The original body is the copy that the last iteration
+/// executes.
+fn unroll_partially(
     func: &mut Function,
     lp: &NaturalLoop,
     exit: &CountedExit,
@@ -381,7 +388,7 @@ fn in_parts(
     let last = (count - 1) % copies;
     let mut header = lp.header;
     let mut chain = if last == 0 {
-        Chain::from(func, lp, vec![lp.back])
+        Chain::from(func, lp, vec![lp.back_edge])
     } else {
         let mut chain = Chain::from(func, lp, lp.entries.clone());
         header = chain.add_copy(func, lp, exit, true);
@@ -399,31 +406,31 @@ fn in_parts(
     Ok(vec![header, lp.header])
 }
 
-/// How a loop of several rounds at a time knows whether there are as many left.
+/// The exit test of a loop that executes a group of iterations at a time.
 #[derive(Clone, Copy, Debug)]
-enum Pace {
-    /// The variable moves by a power of two, up or down, to a number that it has to meet: the rounds can be computed.
-    Meets {
-        /// The power.
+enum GroupTest {
+    /// The step is a power of two and the exit tests for equality: the trip count can be computed.
+    Equality {
+        /// The logarithm of the step.
         shift: u32,
-        /// Whether it counts up.
+        /// Whether the variable counts up.
         up: bool,
     },
-    /// The variable moves by the constant towards a bound: the loop goes on while the sum compares so with it.
-    Passes {
-        /// The compare.
+    /// The exit tests an order: the loop continues while the variable compares so with a limit.
+    Order {
+        /// The condition under which the loop continues.
         stays: IntCC,
     },
 }
 
-/// How the exit can be tested once for several rounds.
-fn pace(exit: &CountedExit, copies: u64) -> Option<Pace> {
+/// Returns the exit test for groups of iterations, if one exists.
+fn group_test(exit: &CountedExit, copies: u64) -> Option<GroupTest> {
     let step = exit.variable.signed_step();
     let up = step > 0;
     if exit.leaves == IntCC::Equal {
         let size = step.unsigned_abs();
         let small = size.is_power_of_two() && size < 1 << (exit.variable.ty.bits() - 4);
-        return small.then(|| Pace::Meets {
+        return small.then(|| GroupTest::Equality {
             shift: size.trailing_zeros(),
             up,
         });
@@ -433,44 +440,45 @@ fn pace(exit: &CountedExit, copies: u64) -> Option<Pace> {
         stays,
         IntCC::UnsignedLessThan | IntCC::UnsignedLessThanOrEqual | IntCC::SignedLessThan | IntCC::SignedLessThanOrEqual
     );
-    // The distance of some rounds has to be a small number of the type.
+    // The variable's distance over two groups must not come close to the range of its type.
     let far = i128::from(step.unsigned_abs()) * i128::from(2 * copies);
     let fits = far < 1 << (exit.variable.ty.bits() - 2);
-    (stays != IntCC::Equal && stays != IntCC::NotEqual && grows == up && fits).then_some(Pace::Passes { stays })
+    (stays != IntCC::Equal && stays != IntCC::NotEqual && grows == up && fits).then_some(GroupTest::Order { stays })
 }
 
-/// Makes a loop before the loop that does `copies` rounds at a time while more than those are left.
-fn ahead(
+/// Adds a loop before the loop that executes `copies` iterations at a time while more than those
+/// remain.
+fn unroll_at_runtime(
     func: &mut Function,
     lp: &NaturalLoop,
     exit: &CountedExit,
-    pace: Pace,
+    test: GroupTest,
     copies: u64,
 ) -> Result<Vec<Block>, Error> {
     let variable = exit.variable;
     let ty = variable.ty;
-    // The block that decides has the parameters of the header.
-    let decide = func.dfg.make_block();
-    func.layout.insert_block(decide, lp.header);
+    // The test block has the parameters of the header.
+    let test_block = func.dfg.make_block();
+    func.layout.insert_block(test_block, lp.header);
     let types: Vec<Type> = func.dfg.block_param_types(lp.header).collect();
     let params: Vec<Value> = types
         .iter()
-        .map(|&ty| func.dfg.append_block_param(decide, ty))
+        .map(|&ty| func.dfg.append_block_param(test_block, ty))
         .collect();
     for &entry in &lp.entries {
         let args = values(func, entry)?;
-        edit::redirect(func, entry, decide, &args);
+        edit::redirect(func, entry, test_block, &args);
     }
-    let mut cursor = FuncCursor::new(func).at_bottom(decide);
+    let mut cursor = FuncCursor::new(func).at_bottom(test_block);
     let bound = match exit.bound {
         Bound::Constant(number) => number_of(&mut cursor, ty, number),
         Bound::Value(value) => value,
     };
     let start = params[variable.index];
-    let round = variable.step.wrapping_mul(copies) & loops::mask(ty);
-    // Whether a first round of copies is done, and what the variable is compared with in each of them to do another one.
-    let (goes, limit) = match pace {
-        Pace::Meets { shift, up } => {
+    let group_step = variable.step.wrapping_mul(copies) & loops::mask(ty);
+    // Whether to enter the unrolled loop, and the limit for the variable in its exit test.
+    let (enters, limit) = match test {
+        GroupTest::Equality { shift, up } => {
             let offset = number_of(&mut cursor, ty, exit.offset);
             let end = cursor.ins().isub(bound, offset);
             let distance = if up {
@@ -478,7 +486,8 @@ fn ahead(
             } else {
                 cursor.ins().isub(start, end)
             };
-            // Rounds before the last one, down to a multiple of the copies, as a distance.
+            // The distance over all iterations but the last, rounded down to a multiple of the
+            // group.
             let group = copies << shift;
             let whole = number_of(&mut cursor, ty, (group - 1) ^ loops::mask(ty));
             let covered = cursor.ins().band(distance, whole);
@@ -487,23 +496,27 @@ fn ahead(
             } else {
                 cursor.ins().isub(start, covered)
             };
-            let mut goes = covered;
+            let mut enters = covered;
             if shift > 0 {
-                goes = cursor.ins().icmp(IntCC::NotEqual, end, start);
+                enters = cursor.ins().icmp(IntCC::NotEqual, end, start);
                 let odd = number_of(&mut cursor, ty, (1 << shift) - 1);
-                let rest = cursor.ins().band(distance, odd);
+                let remainder = cursor.ins().band(distance, odd);
                 let zero = number_of(&mut cursor, ty, 0);
-                let meets = cursor.ins().icmp(IntCC::Equal, rest, zero);
-                goes = cursor.ins().band(goes, meets);
+                let divides = cursor.ins().icmp(IntCC::Equal, remainder, zero);
+                enters = cursor.ins().band(enters, divides);
             }
-            let round = number_of(&mut cursor, ty, round);
-            (goes, cursor.ins().isub(end, round))
+            let group_step = number_of(&mut cursor, ty, group_step);
+            (enters, cursor.ins().isub(end, group_step))
         }
-        Pace::Passes { stays } => {
-            let rest = number_of(&mut cursor, ty, round.wrapping_sub(variable.step) & loops::mask(ty));
-            let first_limit = cursor.ins().isub(bound, rest);
-            let round = number_of(&mut cursor, ty, round);
-            let limit = cursor.ins().isub(first_limit, round);
+        GroupTest::Order { stays } => {
+            let remainder = number_of(
+                &mut cursor,
+                ty,
+                group_step.wrapping_sub(variable.step) & loops::mask(ty),
+            );
+            let first_limit = cursor.ins().isub(bound, remainder);
+            let group_step = number_of(&mut cursor, ty, group_step);
+            let limit = cursor.ins().isub(first_limit, group_step);
             // The limit must not have wrapped around.
             let fits = cursor.ins().icmp(stays.without_equal(), limit, bound);
             let first = plus(&mut cursor, ty, start, exit.offset);
@@ -511,7 +524,7 @@ fn ahead(
             (cursor.ins().band(fits, below), limit)
         }
     };
-    let branch = cursor.ins().brif(goes, lp.header, &[], lp.header, &[]);
+    let branch = cursor.ins().brif(enters, lp.header, &[], lp.header, &[]);
     edit::redirect(
         func,
         Edge {
@@ -532,24 +545,24 @@ fn ahead(
     for _ in 1..copies {
         chain.add_copy(func, lp, exit, false);
     }
-    // The block after the last copy decides whether to go round.
+    // A latch after the last copy contains the exit test.
     let args = chain.args.take();
     let args = args.ok_or_else(|| Error::internal("unroll", lp.header, "the arguments of the last copy"))?;
-    let again = func.dfg.make_block();
-    func.layout.insert_block(again, lp.header);
-    chain.lead_to(again, true);
+    let latch = func.dfg.make_block();
+    func.layout.insert_block(latch, lp.header);
+    chain.lead_to(latch, true);
     chain.finish(func, lp)?;
-    let mut cursor = FuncCursor::new(func).at_bottom(again);
-    // What the variable was in this round tells as well as what it is in the next one, and nothing has to wait for that.
+    let mut cursor = FuncCursor::new(func).at_bottom(latch);
+    // The test uses the current value of the variable, so that it does not wait for the increment.
     let now = cursor.func.dfg.block_params(header)[variable.index];
-    let goes = match pace {
-        Pace::Meets { .. } => cursor.ins().icmp(IntCC::NotEqual, now, limit),
-        Pace::Passes { stays } => {
+    let enters = match test {
+        GroupTest::Equality { .. } => cursor.ins().icmp(IntCC::NotEqual, now, limit),
+        GroupTest::Order { stays } => {
             let tested = plus(&mut cursor, ty, now, exit.offset);
             cursor.ins().icmp(stays, tested, limit)
         }
     };
-    let branch = cursor.ins().brif(goes, header, &[], lp.header, &[]);
+    let branch = cursor.ins().brif(enters, header, &[], lp.header, &[]);
     edit::redirect(
         func,
         Edge {

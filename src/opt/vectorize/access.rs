@@ -1,10 +1,10 @@
-//! The loads and stores of a loop: where the first round's is, how far the next one is, and what is known about alignment.
+//! Loads and stores of a loop: first address, stride and alignment.
 
 use crate::remarks::Reason;
 use crate::spaces::{self, Space};
 use clif_opt::edit;
-use clif_opt::linear::{Step, Sum};
-use clif_opt::loops::{self, Induction, NaturalLoop, Ranges};
+use clif_opt::linear::{LinearOp, LinearSum};
+use clif_opt::loops::{self, InductionVariable, NaturalLoop, Ranges};
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::{
     Endianness, Function, Inst, InstructionData, MemFlagsData, Opcode, StackSlot, Type, Value, ValueDef, types,
@@ -12,90 +12,92 @@ use cranelift_codegen::ir::{
 use npu_mc::machine::{CACHE_LINE, LANES};
 use smallvec::SmallVec;
 
-/// How far definitions are followed for alignment.
+/// The maximum depth of definitions that the alignment analysis follows.
 const DEPTH: u32 = 12;
 
-/// What a narrow element becomes as it is loaded.
+/// The extension of a narrow element by a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extension {
-    /// Nothing.
+    /// No extension.
     None,
-    /// Zeros come above it.
+    /// Zero extension.
     Zeros,
-    /// Its sign comes above it.
+    /// Sign extension.
     Sign,
 }
 
-/// How vectors are loaded or stored.
+/// The form of a vector access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// One access of an aligned vector.
+    /// One access to an aligned vector.
     Aligned,
-    /// Put together from the two aligned vectors that it is in, its lines. The place of its last element in its line is the number, if
-    /// that is known.
+    /// A load of the two aligned vectors, called lines, that contain the elements. The field is the
+    /// index of the last element in its line, if it is constant.
     TwoLines(Option<u32>),
-    /// One element, the same in every round.
-    OnePlace,
+    /// One element at an invariant address.
+    Invariant,
 }
 
-/// A test of alignment in front of the vector loop.
+/// A test of alignment before the vector loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AlignmentCheck {
-    /// Index of the access whose address in the first iteration is tested.
+    /// The index of the access whose first address is tested.
     pub access: usize,
-    /// The power of two, in bytes, that divides the address.
+    /// The power of two, in bytes, that must divide the address.
     pub modulus: u32,
 }
 
-/// What the forms of the accesses of a loop rely on.
+/// The conditions for the forms of the accesses of a loop.
 #[derive(Debug, Default)]
 pub struct Alignment {
-    /// The tests in front of the vector loop: one for each base whose alignment is unknown.
+    /// The tests before the vector loop: one for each base of unknown alignment.
     pub checks: Vec<AlignmentCheck>,
-    /// The stack slots that have to be aligned to cache lines.
+    /// The stack slots that must be aligned to cache lines.
     pub slots: Vec<StackSlot>,
 }
 
-/// One load or store.
+/// A load or store.
 #[derive(Clone, Debug)]
 pub struct Access {
     /// The instruction.
     pub inst: Inst,
-    /// Whether it stores.
+    /// Whether it is a store.
     pub store: bool,
     /// The type of an element in memory.
     pub element: Type,
-    /// What becomes of an element that is loaded.
+    /// The extension of a loaded element.
     pub extension: Extension,
-    /// Its flags.
+    /// The memory flags.
     pub flags: MemFlagsData,
-    /// The address in the round that begins with the header's parameters, from what is known where the loop begins.
-    pub near: Sum,
-    /// The same, looked into as far as possible, and with parameters as they are when the loop is entered.
-    pub first: Sum,
-    /// By how many bytes it grows in a round.
+    /// The address in the current iteration, in terms of the header's parameters and invariant
+    /// values.
+    pub near: LinearSum,
+    /// The address in the first iteration: expanded as far as possible, with the parameters' values
+    /// at loop entry.
+    pub first: LinearSum,
+    /// The stride in bytes per iteration.
     pub stride: i32,
-    /// How it is done.
+    /// The form of the vector access.
     pub form: Form,
 }
 
 impl Access {
-    /// Bytes of an element.
+    /// Returns the size of an element in bytes.
     pub fn size(&self) -> u32 {
         self.element.bytes()
     }
 
-    /// Bytes of sixteen elements.
+    /// Returns the size of sixteen elements in bytes.
     pub fn bytes(&self) -> u32 {
         self.size() * LANES
     }
 
-    /// Whether a load's value never changes while the function runs.
+    /// Returns whether it is a load whose value never changes while the function runs.
     pub fn is_readonly(&self) -> bool {
         !self.store && self.flags.readonly()
     }
 
-    /// The stack slot that the address starts from, if there is one.
+    /// Returns the stack slot that the address is based on.
     pub fn slot(&self, func: &Function) -> Option<StackSlot> {
         let mut slots = self.first.terms.iter().filter_map(|&(value, factor)| {
             let slot = slot_of(func, value)?;
@@ -107,8 +109,9 @@ impl Access {
         }
     }
 
-    /// The bytes of its slot that the loop accesses in so many rounds, if it is known that it is only those.
-    pub fn slot_range(&self, func: &Function, rounds: u64, ranges: &Ranges) -> Option<(StackSlot, i64, i64)> {
+    /// Returns the slot and the range of its bytes that the loop accesses in this number of
+    /// iterations, if the range is known to be inside the slot.
+    pub fn slot_range(&self, func: &Function, iterations: u64, ranges: &Ranges) -> Option<(StackSlot, i64, i64)> {
         let slot = self.slot(func)?;
         let (mut low, mut high) = (
             i64::from(self.first.constant.cast_signed()),
@@ -124,15 +127,15 @@ impl Access {
             low = low.checked_add(ends[0].min(ends[1]))?;
             high = high.checked_add(ends[0].max(ends[1]))?;
         }
-        let way = i64::from(self.stride).checked_mul(i64::try_from(rounds.saturating_sub(1)).ok()?)?;
-        low = low.checked_add(way.min(0))?;
-        high = high.checked_add(way.max(0))?.checked_add(self.size().into())?;
+        let distance = i64::from(self.stride).checked_mul(i64::try_from(iterations.saturating_sub(1)).ok()?)?;
+        low = low.checked_add(distance.min(0))?;
+        high = high.checked_add(distance.max(0))?.checked_add(self.size().into())?;
         let size = i64::from(func.sized_stack_slots[slot].size);
         (low >= 0 && high <= size).then_some((slot, low, high))
     }
 }
 
-/// The slot that the value is the start of.
+/// Returns the slot if the value is its address.
 fn slot_of(func: &Function, value: Value) -> Option<StackSlot> {
     match func.dfg.insts[func.dfg.value_def(value).inst()?] {
         InstructionData::StackAddr { stack_slot, offset, .. } if i32::from(offset) == 0 => Some(stack_slot),
@@ -140,24 +143,24 @@ fn slot_of(func: &Function, value: Value) -> Option<StackSlot> {
     }
 }
 
-/// What accesses are looked at with.
+/// The context of the analysis of accesses.
 pub struct Addresses<'a> {
     /// The function.
     pub ctx: &'a Context,
-    /// All its loops.
+    /// All loops of the function.
     pub loops: &'a [NaturalLoop],
-    /// The one at hand.
+    /// The current loop.
     pub lp: &'a NaturalLoop,
-    /// Its variables.
-    pub variables: &'a [Induction],
+    /// The induction variables of the current loop.
+    pub variables: &'a [InductionVariable],
 }
 
 impl Addresses<'_> {
-    /// The access that an instruction is; `None` if it is none.
+    /// Returns the instruction as an access, or `None` if it is not an access.
     ///
     /// # Errors
     ///
-    /// What is in the way of doing sixteen of them at once.
+    /// The reason why sixteen of the accesses cannot be combined.
     pub fn of(&self, inst: Inst) -> Result<Option<Access>, Reason> {
         let func = &self.ctx.func;
         let data = &func.dfg.insts[inst];
@@ -190,12 +193,12 @@ impl Addresses<'_> {
         if func.dfg.value_type(pointer) != types::I32 {
             return Err(unknown);
         }
-        let opens = |inst: Inst, _: Step| {
+        let opens = |inst: Inst, _: LinearOp| {
             func.layout
                 .inst_block(inst)
                 .is_some_and(|block| self.lp.contains(block))
         };
-        let mut near = Sum::of(func, pointer, &opens).ok_or(unknown.clone())?;
+        let mut near = LinearSum::of(func, pointer, &opens).ok_or(unknown.clone())?;
         near.constant = near.constant.wrapping_add(i32::from(offset).cast_unsigned());
         let mut stride = 0u32;
         for &(value, factor) in &near.terms {
@@ -209,7 +212,7 @@ impl Addresses<'_> {
         let bytes = element.bytes();
         let form = match stride {
             0 if store => return Err(Reason::SamePlace),
-            0 => Form::OnePlace,
+            0 => Form::Invariant,
             _ if stride.cast_unsigned() == bytes => Form::Aligned,
             _ => return Err(Reason::Stride(stride, bytes)),
         };
@@ -228,16 +231,16 @@ impl Addresses<'_> {
         }))
     }
 
-    /// A sum at the start of the loop, in terms that are as plain as possible.
-    fn first(&self, sum: &Sum) -> Option<Sum> {
+    /// Expands a sum at loop entry as far as possible.
+    fn first(&self, sum: &LinearSum) -> Option<LinearSum> {
         let func = &self.ctx.func;
-        let mut whole = Sum {
+        let mut whole = LinearSum {
             constant: sum.constant,
-            ..Sum::default()
+            ..LinearSum::default()
         };
         for &(value, factor) in &sum.terms {
             let value = self.at_entry(value);
-            let part = Sum::of(func, value, &|_, _| true)?;
+            let part = LinearSum::of(func, value, &|_, _| true)?;
             whole.constant = whole.constant.wrapping_add(part.constant.wrapping_mul(factor));
             for (value, inner) in part.terms {
                 let factor = inner.wrapping_mul(factor);
@@ -251,7 +254,7 @@ impl Addresses<'_> {
         Some(whole)
     }
 
-    /// What a parameter of the header is when the loop is entered, if there is one way in.
+    /// Returns the value of a header parameter at loop entry, if the loop has one entry.
     pub fn at_entry(&self, value: Value) -> Value {
         let func = &self.ctx.func;
         let &[entry] = self.lp.entries.as_slice() else {
@@ -263,9 +266,10 @@ impl Addresses<'_> {
         found.map_or(value, |(_, arg)| func.dfg.resolve_aliases(arg))
     }
 
-    /// The largest power of two, at most a cache line, that divides the terms of a sum (without its constant). Stack slots count
-    /// as aligned to cache lines; those that the answer relies on are appended to `slots`.
-    pub fn alignment(&self, sum: &Sum, slots: &mut Vec<StackSlot>) -> u32 {
+    /// Returns the largest power of two, up to the size of a cache line, that divides the terms of
+    /// a sum without its constant. Stack slots count as aligned to cache lines; slots that the
+    /// result relies on are appended to `slots`.
+    pub fn alignment(&self, sum: &LinearSum, slots: &mut Vec<StackSlot>) -> u32 {
         let mut least = u64::from(CACHE_LINE);
         for &(value, factor) in &sum.terms {
             let own = u64::from(self.value_alignment(value, slots, DEPTH));
@@ -287,11 +291,11 @@ impl Addresses<'_> {
         let inst = match func.dfg.value_def(value) {
             ValueDef::Result(inst, 0) => inst,
             ValueDef::Param(block, number) => {
-                // A variable of a loop around this one.
+                // An induction variable of an outer loop.
                 let Some(outer) = self.loops.iter().find(|lp| lp.header == block && lp.id != self.lp.id) else {
                     return 1;
                 };
-                let next = edit::args(func, outer.back).and_then(|args| args.get(number).copied());
+                let next = edit::args(func, outer.back_edge).and_then(|args| args.get(number).copied());
                 let Some((root, step)) = next.map(|next| loops::split_offset(func, next)) else {
                     return 1;
                 };
@@ -327,67 +331,70 @@ impl Addresses<'_> {
         }
     }
 
-    /// Whether a term changes from one time that the loop is entered to the next, by less than a multiple of so many bytes.
-    fn varies(&self, sum: &Sum, bytes: u32) -> bool {
+    /// Returns whether the residue of a term modulo `bytes` may differ between executions of the
+    /// loop.
+    fn varies(&self, sum: &LinearSum, bytes: u32) -> bool {
         let func = &self.ctx.func;
         sum.terms.iter().any(|term| {
-            let one = Sum {
+            let one = LinearSum {
                 terms: SmallVec::from_slice(&[*term]),
                 constant: 0,
             };
             let inside = self
                 .ctx
                 .loop_analysis
-                .innermost_loop(loops::definition(func, term.0))
+                .innermost_loop(loops::defining_block(func, term.0))
                 .is_some();
             inside && self.alignment(&one, &mut Vec::new()) < bytes
         })
     }
 
-    /// Chooses the form of each access, and what is tested in front of the vector loop so that the forms are right.
+    /// Chooses the form of each access, and the alignment tests that the forms require.
     ///
-    /// Accesses with equal terms differ by constants, so one test of a base decides the alignment of all of them. The test fixes the
-    /// base modulo the widest vector on it: what is known modulo a narrower vector says nothing about a wider one.
+    /// Accesses with equal terms differ by constants, so one test of a base determines the
+    /// alignment of all of them. The test covers the widest vector on that base, because alignment
+    /// to a narrower vector does not imply alignment to a wider one.
     ///
     /// # Errors
     ///
     /// [`Reason::Alignment`] if an access has no form.
     pub fn choose_forms(&self, accesses: &mut [Access]) -> Result<Alignment, Reason> {
         let mut found = Alignment::default();
-        // Stores have no unaligned form, so they choose first what is tested.
+        // Stores come first, because they have no unaligned form.
         let mut order: Vec<usize> = (0..accesses.len()).collect();
         order.sort_by_key(|&number| !accesses[number].store);
         for number in order {
             let access = &accesses[number];
-            if access.form == Form::OnePlace {
+            if access.form == Form::Invariant {
                 continue;
             }
             let bytes = access.bytes();
-            let terms = Sum {
+            let terms = LinearSum {
                 constant: 0,
                 ..access.first.clone()
             };
             let known = self.alignment(&terms, &mut found.slots);
-            // Where the access begins, in bytes behind a multiple of its vector; `None` if that is first known at run time.
-            let place = if known >= bytes {
+            // The offset in bytes of the access from a multiple of its vector size; `None` if it is
+            // known only at run time.
+            let position = if known >= bytes {
                 Some(access.first.constant & (bytes - 1))
             } else if self.varies(&terms, bytes) {
                 None
             } else {
-                Some(place_by_check(accesses, number, &mut found.checks))
+                Some(position_by_check(accesses, number, &mut found.checks))
             };
             let size = access.size();
-            let in_elements = match place {
-                Some(place) => place.is_multiple_of(size),
+            let in_elements = match position {
+                Some(position) => position.is_multiple_of(size),
                 None => access.flags.aligned() || known.min(low_bit(access.first.constant)) >= size,
             };
-            let form = match place {
+            let form = match position {
                 Some(0) => Form::Aligned,
                 _ if access.store || !in_elements => {
                     return Err(Reason::Alignment(self.ctx.func.dfg.insts[access.inst].opcode()));
                 }
-                // The index of its last element in that element's line.
-                _ => Form::TwoLines(place.map(|place| (place / size + LANES - 1) % LANES)),
+                // The index of the last element in its line.
+                _ => Form::TwoLines(position.map(|position| (position / size + LANES - 1) % LANES)),
             };
             accesses[number].form = form;
         }
@@ -397,9 +404,9 @@ impl Addresses<'_> {
     }
 }
 
-/// Where an access whose alignment is unknown begins, in bytes behind a multiple of its vector, if the tests succeed. Adds a test, or
-/// makes the one of its base stronger.
-fn place_by_check(accesses: &[Access], number: usize, checks: &mut Vec<AlignmentCheck>) -> u32 {
+/// Returns the offset in bytes from a multiple of the vector size under the alignment tests. Adds a
+/// test, or strengthens the test of the same base.
+fn position_by_check(accesses: &[Access], number: usize, checks: &mut Vec<AlignmentCheck>) -> u32 {
     let access = &accesses[number];
     let bytes = access.bytes();
     let same_base = |check: &&mut AlignmentCheck| accesses[check.access].first.terms == access.first.terms;
@@ -416,7 +423,7 @@ fn place_by_check(accesses: &[Access], number: usize, checks: &mut Vec<Alignment
         .wrapping_sub(accesses[check.access].first.constant);
     if check.modulus < bytes {
         if distance.is_multiple_of(check.modulus) {
-            // The tested access stays aligned if this one is.
+            // The access tested before stays aligned if this one is aligned.
             check.access = number;
         }
         check.modulus = bytes;
@@ -425,7 +432,7 @@ fn place_by_check(accesses: &[Access], number: usize, checks: &mut Vec<Alignment
     access.first.constant.wrapping_sub(tested) & (bytes - 1)
 }
 
-/// The largest power of two, up to 2^16, that divides the number.
+/// Returns the largest power of two, up to 2^16, that divides the number.
 fn low_bit(number: u32) -> u32 {
     1 << number.trailing_zeros().min(16)
 }

@@ -1,8 +1,8 @@
-//! The check of the vectorizer: see [the module](super) for what has to hold.
+//! The checker of the vectorizer. [`clif_opt::check`] states the conditions.
 
 use clif_opt::Error;
 use clif_opt::check::eval::mix;
-use clif_opt::check::world::World;
+use clif_opt::check::loop_state::LoopState;
 use clif_opt::check::{Check, broken};
 use clif_opt::edit::{self, Edge};
 use clif_opt::loops::NaturalLoop;
@@ -11,107 +11,108 @@ use npu_mc::machine::{CACHE_LINE, LANES};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 
-/// Iterations that are looked at: three of the vector loop.
+/// The number of scalar iterations examined: three vector iterations.
 const WINDOW: u64 = 3 * LANES as u64;
-/// Iterations of the vector loop that are followed at most.
-const MOST_TIMES: u64 = 64;
-/// Distances of a pair of accesses that are tried at most.
-const MOST_DISTANCES: usize = 400;
-/// Points at which the loop is looked at, each with other values from outside of it.
+/// The maximum number of vector iterations followed.
+const MAX_VECTOR_ITERATIONS: u64 = 64;
+/// The maximum number of distances tried for a pair of accesses.
+const MAX_DISTANCES: usize = 400;
+/// The number of points with different values from outside of the loop.
 const SEEDS: u64 = 2;
-/// Points at which alignment is looked at: the values that place an access in its line are even and odd among them.
+/// The number of points at which alignment is examined. Values that determine the position of an
+/// access in its cache line are even at some of them and odd at others.
 const ALIGNMENT_SEEDS: u64 = 4;
-/// Bits of an address within a cache line, the largest alignment of a vector.
+/// The number of address bits within a cache line, the largest alignment of a vector.
 const LINE_BITS: u32 = CACHE_LINE.trailing_zeros();
 
-/// The part of an access that a vector load or store does.
+/// The part of an access that a vector load or store covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// The sixteen elements.
+    /// All sixteen elements.
     Whole,
-    /// The line that the last element is in.
+    /// The line of the last element.
     LastLine,
-    /// The line that the first element is in, or the one before it.
+    /// The line of the first element, or the line before it.
     FirstLine,
 }
 
-/// One access of the scalar loop, and what the pass claims about it.
+/// The claims about an access of the scalar loop.
 #[derive(Clone, Copy, Debug)]
 pub struct AccessClaim {
     /// The load or store.
     pub inst: Inst,
-    /// Whether it stores.
+    /// Whether it is a store.
     pub store: bool,
-    /// Bytes of an element in memory.
+    /// The size of an element in memory, in bytes.
     pub size: u32,
-    /// Bytes from one iteration to the next.
+    /// The stride in bytes per iteration.
     pub stride: i32,
-    /// Whether nothing writes what it reads while the function runs.
+    /// Whether the memory that it reads never changes while the function runs.
     pub readonly: bool,
-    /// Its alias region.
+    /// The alias region.
     pub region: Option<AliasRegion>,
-    /// Whether the load is done once, in front of the vector loop.
+    /// Whether the load executes once, before the vector loop.
     pub hoisted: bool,
-    /// Whether the load may use a line that an earlier iteration of the vector loop has loaded.
+    /// Whether the load may reuse a line that an earlier vector iteration loaded.
     pub carried: bool,
-    /// For an access that is two lines: the index of its last element in that element's line, if it is a constant.
+    /// For an access of two lines: the index of the last element in its line, if it is constant.
     pub last: Option<u32>,
 }
 
-/// The iterations of the scalar loop.
+/// The trip count of the scalar loop.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Total {
-    /// As many as the vector loop does, or more: the scalar loop does the others.
+    /// At least the iterations of the vector loop: the scalar loop executes the remainder.
     #[default]
     Unknown,
-    /// So many.
+    /// A constant.
     Constant(u64),
-    /// As many as the value says.
+    /// A value computed at run time.
     Counted(Value),
 }
 
-/// A vector loop, and what the pass claims about it.
+/// The claims about a vector loop.
 #[derive(Debug, Default)]
 pub struct VectorLoop {
-    /// Blocks: the tests, what does not change, the vector loop, what follows it.
+    /// The block with the tests.
     pub decide: Option<Block>,
     /// The parameters of the block with the tests.
     pub params: Vec<Value>,
-    /// The first block of the vector loop's setup.
+    /// The first block of the setup.
     pub setup: Option<Block>,
     /// The vector loop.
     pub body: Option<Block>,
-    /// The block after it.
+    /// The block after the vector loop.
     pub after: Option<Block>,
-    /// The accesses of the scalar loop, in the order of the program.
+    /// The accesses of the scalar loop in program order.
     pub accesses: Vec<AccessClaim>,
-    /// The vector loads and stores of the vector loop, each with its access.
+    /// The loads and stores of the vector loop, each with the index of its access and the part.
     pub parts: Vec<(Inst, usize, Part)>,
-    /// Conditions that hold only if there are enough iterations.
+    /// Conditions that imply that there are enough iterations.
     pub counted: Vec<Value>,
-    /// Conditions that hold only if addresses are aligned.
+    /// Conditions that imply that addresses are aligned.
     pub aligned: Vec<Value>,
-    /// The addresses that the conditions of alignment test, as places among the accesses.
+    /// The indices of the accesses whose addresses the alignment conditions test.
     pub tested: Vec<usize>,
-    /// Conditions that hold only if accesses do not meet.
-    pub apart: Vec<Value>,
-    /// The iterations of the scalar loop that the vector loop does.
+    /// Conditions that imply that accesses do not overlap.
+    pub disjoint: Vec<Value>,
+    /// The number of scalar iterations that the vector loop executes.
     pub whole: Option<Value>,
-    /// All iterations, if the loop may end with the vector loop.
+    /// The trip count, if the scalar loop may be skipped.
     pub total: Total,
-    /// Values of reductions: the parameter and what it is after an iteration.
+    /// Reductions: the parameter, and its value after an iteration.
     pub reductions: Vec<(Value, Value)>,
-    /// Values of the loop that are taken from the vector loop where it is the end.
+    /// Values that later code takes from the vector loop if the scalar loop is skipped.
     pub escapes: Vec<Value>,
     /// The exit of the scalar loop.
     pub exit: Option<Edge>,
 }
 
-/// Shows that the claims about a vector loop hold.
+/// Checks the claims about a vector loop.
 ///
 /// # Errors
 ///
-/// [`Error::Internal`] if one does not.
+/// [`Error::Internal`] if a claim is wrong.
 pub fn check(func: &Function, all: &[NaturalLoop], lp: &NaturalLoop, made: &VectorLoop) -> Check {
     let (Some(exit), Some(whole), Some(body)) = (made.exit, made.whole, made.body) else {
         return Err(broken("vectorize", lp.header, "a vector loop with an exit and a count"));
@@ -153,16 +154,16 @@ struct Checker<'a> {
 }
 
 impl<'a> Checker<'a> {
-    fn world(&self, entry: Edge, seed: u64) -> World<'a> {
-        World::new(self.func, self.all, self.lp, entry, &self.made.params, seed)
+    fn state(&self, entry: Edge, seed: u64) -> LoopState<'a> {
+        LoopState::new(self.func, self.all, self.lp, entry, &self.made.params, seed)
     }
 
     fn failed<T>(&self, at: impl std::fmt::Display, expected: &'static str) -> Result<T, Error> {
         Err(broken("vectorize", at, expected))
     }
 
-    /// The address of a load or store at the point; `None` if it cannot be evaluated.
-    fn address(&self, world: &mut World<'_>, inst: Inst) -> Option<u32> {
+    /// Returns the address of a load or store at the point, or `None` if it cannot be evaluated.
+    fn address(&self, state: &mut LoopState<'_>, inst: Inst) -> Option<u32> {
         let (InstructionData::Load { offset, arg, .. }
         | InstructionData::Store {
             offset, args: [_, arg], ..
@@ -170,11 +171,11 @@ impl<'a> Checker<'a> {
         else {
             return None;
         };
-        let pointer = world.eval.get(arg)? as u32;
+        let pointer = state.eval.get(arg)? as u32;
         Some(pointer.wrapping_add(i32::from(offset).cast_unsigned()))
     }
 
-    /// The pointer of a load or store.
+    /// Returns the address operand of a load or store.
     fn pointer(&self, inst: Inst) -> Option<Value> {
         match self.func.dfg.insts[inst] {
             InstructionData::Load { arg, .. } | InstructionData::Store { args: [_, arg], .. } => Some(arg),
@@ -182,10 +183,10 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The branch of the tests goes to the vector loop only if all conditions hold.
+    /// Checks that the branch enters the vector loop only if all conditions hold.
     fn conjunction(&self) -> Check {
         let made = self.made;
-        let conditions = [made.counted.as_slice(), &made.aligned, &made.apart].concat();
+        let conditions = [made.counted.as_slice(), &made.aligned, &made.disjoint].concat();
         let last = made.decide.and_then(|block| self.func.layout.last_inst(block));
         let arg = match last.map(|inst| self.func.dfg.insts[inst]) {
             Some(InstructionData::Brif { arg, .. }) => arg,
@@ -215,8 +216,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A lane of a reduction has a part of the sum, which is no value of any iteration: it is neither stored nor compared nor used after
-    /// the loop, but for the sum at the end.
+    /// Checks that partial sums of a reduction are neither stored nor compared nor used after the
+    /// loop, apart from the final sum.
     fn reductions(&self) -> Check {
         for &(param, result) in &self.made.reductions {
             let parts = self.parts_of(param)?;
@@ -236,7 +237,7 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    /// The values of the loop that depend on a parameter of its header, that one included.
+    /// Returns the header parameter and the values of the loop that depend on it.
     fn parts_of(&self, param: Value) -> Result<FxHashSet<Value>, Error> {
         let dfg = &self.func.dfg;
         let mut parts: FxHashSet<Value> = FxHashSet::default();
@@ -258,9 +259,9 @@ impl<'a> Checker<'a> {
                         continue;
                     }
                     let args = call.args(&dfg.value_lists);
-                    let passed = dfg.block_params(to).iter().zip(args);
+                    let param_values = dfg.block_params(to).iter().zip(args);
                     more.extend(
-                        passed.filter_map(|(&param, arg)| arg.as_value().is_some_and(is_part).then_some(param)),
+                        param_values.filter_map(|(&param, arg)| arg.as_value().is_some_and(is_part).then_some(param)),
                     );
                 }
                 parts.extend(more);
@@ -269,22 +270,23 @@ impl<'a> Checker<'a> {
         Ok(parts)
     }
 
-    /// Each address grows by its stride in every iteration; the vector loop accesses the same addresses.
+    /// Checks that each address grows by its stride in every iteration, and that the vector loop
+    /// accesses the same addresses.
     fn addresses(&self, entry: Edge, seed: u64) -> Check {
-        let mut world = self.world(entry, seed);
-        // Assigns values ahead of the loop even where it fails in the end.
-        let aligned = self.assume_alignment(&mut world, None);
+        let mut state = self.state(entry, seed);
+        // The call assigns values from outside of the loop even if it fails.
+        let aligned = self.assume_alignment(&mut state, None);
         let mut starts = Vec::new();
         for access in &self.made.accesses {
-            starts.push(self.address(&mut world, access.inst));
+            starts.push(self.address(&mut state, access.inst));
         }
         if aligned {
-            self.vector_addresses(&mut world, &starts)?;
+            self.vector_addresses(&mut state, &starts)?;
         }
-        world.enter();
+        state.enter();
         for iteration in 0..u32::try_from(WINDOW).unwrap_or(u32::MAX) {
             for (access, start) in self.made.accesses.iter().zip(&starts) {
-                let (Some(start), Some(now)) = (*start, self.address(&mut world, access.inst)) else {
+                let (Some(start), Some(now)) = (*start, self.address(&mut state, access.inst)) else {
                     continue;
                 };
                 let way = access.stride.cast_unsigned().wrapping_mul(iteration);
@@ -292,19 +294,20 @@ impl<'a> Checker<'a> {
                     return self.failed(access.inst, "an address that grows by its stride");
                 }
             }
-            world.advance();
+            state.advance();
         }
         Ok(())
     }
 
-    /// The loads and stores of the vector loop are where the scalar ones are, in the first iterations.
-    fn vector_addresses(&self, world: &mut World<'_>, starts: &[Option<u32>]) -> Check {
-        let whole = match self.known_iterations(world) {
+    /// Checks the addresses of the vector loop against the scalar addresses of the first
+    /// iterations.
+    fn vector_addresses(&self, state: &mut LoopState<'_>, starts: &[Option<u32>]) -> Check {
+        let whole = match self.known_iterations(state) {
             Some(known) => known,
             None => WINDOW,
         };
-        world.eval.set(self.whole, whole);
-        let times = (whole / u64::from(LANES)).min(MOST_TIMES);
+        state.eval.set(self.whole, whole);
+        let times = (whole / u64::from(LANES)).min(MAX_VECTOR_ITERATIONS);
         let setup = self.made.setup.and_then(|block| self.func.layout.last_inst(block));
         let Some(setup) = setup else {
             return self.failed(self.lp.header, "a setup of the vector loop");
@@ -314,16 +317,16 @@ impl<'a> Checker<'a> {
         let mut edge = Edge { inst: setup, number: 0 };
         for iteration in 0..times as u32 {
             let args = edit::args(self.func, edge).unwrap_or_default();
-            let values: Vec<Option<u64>> = args.iter().map(|&arg| world.eval.get(arg)).collect();
+            let values: Vec<Option<u64>> = args.iter().map(|&arg| state.eval.get(arg)).collect();
             for (&param, value) in params.iter().zip(values) {
                 if let Some(value) = value {
-                    world.eval.set(param, value);
+                    state.eval.set(param, value);
                 }
             }
             let Some(inst) = last else { break };
             edge = Edge { inst, number: 0 };
             let goes_on = u64::from(iteration + 1) * u64::from(LANES) < whole;
-            if world.takes(edge).is_some_and(|takes| takes != goes_on) {
+            if state.takes(edge).is_some_and(|takes| takes != goes_on) {
                 return self.failed(inst, "a vector loop that does the counted iterations");
             }
             if u64::from(iteration * LANES) >= WINDOW {
@@ -332,7 +335,7 @@ impl<'a> Checker<'a> {
             for &(inst, number, part) in &self.made.parts {
                 let access = &self.made.accesses[number];
                 let in_body = self.func.layout.inst_block(inst) == Some(self.body);
-                let (Some(start), Some(is)) = (starts[number], self.address(world, inst)) else {
+                let (Some(start), Some(is)) = (starts[number], self.address(state, inst)) else {
                     continue;
                 };
                 if !in_body && iteration > 0 {
@@ -347,7 +350,7 @@ impl<'a> Checker<'a> {
                     Part::LastLine => {
                         is == end & line && access.last.is_none_or(|last| last == (end & !line) / access.size)
                     }
-                    // Of a vector that is aligned after all, nothing is taken from this line.
+                    // The vector is aligned at this point, so no element comes from this line.
                     Part::FirstLine => {
                         is == first & line || end & line == first & line && is == (first & line).wrapping_sub(bytes)
                     }
@@ -360,15 +363,15 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    /// The scalar loop goes on with the variables of the iteration that follows those of the vector loop.
+    /// Checks that the scalar loop continues with the correct values of the induction variables.
     fn continues(&self, entry: Edge, seed: u64) -> Check {
-        let mut world = self.world(entry, seed);
-        let whole = match self.known_iterations(&mut world) {
+        let mut state = self.state(entry, seed);
+        let whole = match self.known_iterations(&mut state) {
             Some(known) if known > 4 * WINDOW => return Ok(()),
             Some(known) => known,
             None => WINDOW,
         };
-        world.eval.set(self.whole, whole);
+        state.eval.set(self.whole, whole);
         let last = self.made.after.and_then(|block| self.func.layout.last_inst(block));
         let Some(last) = last else {
             return self.failed(self.lp.header, "a block after the vector loop");
@@ -376,9 +379,9 @@ impl<'a> Checker<'a> {
         let reductions = |param: Value| self.made.reductions.iter().any(|&(reduction, _)| reduction == param);
         let params = self.func.dfg.block_params(self.lp.header);
         if let Total::Counted(all) = self.made.total {
-            for rest in [0, 1, u64::from(LANES) - 1] {
-                world.eval.set(all, whole + rest);
-                if world.takes(Edge { inst: last, number: 0 }) != Some(rest == 0) {
+            for remainder in [0, 1, u64::from(LANES) - 1] {
+                state.eval.set(all, whole + remainder);
+                if state.takes(Edge { inst: last, number: 0 }) != Some(remainder == 0) {
                     return self.failed(last, "an end after the vector loop only if no iteration is left");
                 }
             }
@@ -388,60 +391,62 @@ impl<'a> Checker<'a> {
             if call.block(&self.func.dfg.value_lists) == self.lp.header {
                 let args = edit::args(self.func, Edge { inst: last, number }).unwrap_or_default();
                 let variables = params.iter().zip(args).filter(|(param, _)| !reductions(**param));
-                continued.extend(variables.map(|(&param, arg)| (param, world.eval.get(arg))));
+                continued.extend(variables.map(|(&param, arg)| (param, state.eval.get(arg))));
             }
         }
         for _ in 0..whole {
-            world.advance();
+            state.advance();
         }
         for (param, expected) in continued {
-            if world.eval.get(param) != expected {
+            if state.eval.get(param) != expected {
                 return self.failed(param, "a variable that goes on after the vector loop");
             }
         }
         Ok(())
     }
 
-    /// Changes leaves so that the tests of alignment succeed, but not those that `access` depends on. Whether they succeed.
-    fn assume_alignment(&self, world: &mut World<'_>, access: Option<usize>) -> bool {
+    /// Changes leaves so that the alignment tests succeed, except leaves that `access` depends on.
+    /// Returns whether the tests succeed.
+    fn assume_alignment(&self, state: &mut LoopState<'_>, access: Option<usize>) -> bool {
         let kept: Vec<Value> = access
             .and_then(|access| self.pointer(self.made.accesses[access].inst))
-            .map(|pointer| world.free_leaves(pointer))
+            .map(|pointer| state.free_leaves(pointer))
             .unwrap_or_default();
         for &tested in &self.made.tested {
             let inst = self.made.accesses[tested].inst;
             let Some(pointer) = self.pointer(inst) else { continue };
-            let mut leaves = world.free_leaves(pointer);
+            let mut leaves = state.free_leaves(pointer);
             leaves.retain(|leaf| !kept.contains(leaf));
-            let address = |world: &mut World<'_>| self.address(world, inst);
-            if let Some(lever) = Lever::find(world, &leaves, &address) {
-                lever.pull(world, 0, LINE_BITS, &address);
+            let address = |state: &mut LoopState<'_>| self.address(state, inst);
+            if let Some(linear_leaf) = LinearLeaf::find(state, &leaves, &address) {
+                linear_leaf.assign(state, 0, LINE_BITS, &address);
             }
         }
         self.made
             .aligned
             .iter()
-            .all(|&condition| world.eval.get(condition) == Some(1))
+            .all(|&condition| state.eval.get(condition) == Some(1))
     }
 
-    /// Wherever an access begins in its line: if the tests of alignment succeed, every vector is aligned.
+    /// Checks that every vector is aligned if the alignment tests succeed, for all positions of an
+    /// access in its cache line.
     fn alignment(&self, entry: Edge, seed: u64) -> Check {
         for (number, access) in self.made.accesses.iter().enumerate() {
             let Some(pointer) = self.pointer(access.inst).filter(|_| !access.hoisted) else {
                 continue;
             };
-            let mut world = self.world(entry, seed);
-            let leaves = world.free_leaves(pointer);
-            let address = |world: &mut World<'_>| self.address(world, access.inst);
-            let lever = Lever::find(&mut world, &leaves, &address);
-            for place in (0..1 << LINE_BITS).step_by(access.size as usize) {
-                if let Some(lever) = lever {
-                    lever.pull(&mut world, place, LINE_BITS, &address);
+            let mut state = self.state(entry, seed);
+            let leaves = state.free_leaves(pointer);
+            let address = |state: &mut LoopState<'_>| self.address(state, access.inst);
+            let linear_leaf = LinearLeaf::find(&mut state, &leaves, &address);
+            for position in (0..1 << LINE_BITS).step_by(access.size as usize) {
+                if let Some(linear_leaf) = linear_leaf {
+                    linear_leaf.assign(&mut state, position, LINE_BITS, &address);
                 }
-                if self.assume_alignment(&mut world, Some(number)) {
-                    self.aligned(&mut world)?;
+                if self.assume_alignment(&mut state, Some(number)) {
+                    self.aligned(&mut state)?;
                 }
-                if lever.is_none() {
+                if linear_leaf.is_none() {
                     break;
                 }
             }
@@ -449,11 +454,11 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    /// The vectors that are loaded or stored as a whole begin at multiples of their size.
-    fn aligned(&self, world: &mut World<'_>) -> Check {
+    /// Checks that whole vectors start at multiples of their size.
+    fn aligned(&self, state: &mut LoopState<'_>) -> Check {
         for &(_, number, part) in &self.made.parts {
             let access = &self.made.accesses[number];
-            let Some(address) = self.address(world, access.inst) else {
+            let Some(address) = self.address(state, access.inst) else {
                 continue;
             };
             let bytes = access.size * LANES;
@@ -462,7 +467,7 @@ impl<'a> Checker<'a> {
                 Part::Whole => address.is_multiple_of(bytes),
                 _ => access
                     .last
-                    .is_none_or(|place| place == last && address.is_multiple_of(access.size)),
+                    .is_none_or(|position| position == last && address.is_multiple_of(access.size)),
             };
             if !right {
                 return self.failed(access.inst, "a vector that is aligned if the tests succeed");
@@ -471,41 +476,41 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    /// If the tests of the count succeed, the scalar loop does at least the iterations of the vector loop, and if the vector loop may be
-    /// the end, no more than were counted.
+    /// Checks that the scalar loop executes at least the iterations of the vector loop if the count
+    /// tests succeed. If the scalar loop may be skipped, the counts must be equal.
     fn counts(&self, entry: Edge, up: bool) -> Check {
-        let mut world = self.world(entry, 1);
+        let mut state = self.state(entry, 1);
         let InstructionData::Brif { arg: condition, .. } = self.func.dfg.insts[self.exit.inst] else {
             return self.failed(self.exit.inst, "an exit with a condition");
         };
-        // What the exit compares: the variables of the loop, and what does not change in it.
+        // The operands of the exit test: induction variables and invariant values.
         let header = self.func.dfg.block_params(self.lp.header);
-        let leaves = world.eval.leaves(condition);
+        let leaves = state.eval.leaves(condition);
         let counters: Vec<usize> = (0..header.len())
-            .filter(|&place| leaves.contains(&header[place]))
+            .filter(|&position| leaves.contains(&header[position]))
             .collect();
         let bounds: Vec<Value> = leaves.into_iter().filter(|leaf| !header.contains(leaf)).collect();
-        let counted = |place: usize| self.made.params.get(place).copied();
+        let counted = |position: usize| self.made.params.get(position).copied();
         let starts: &[u64] = &[0, 5, 0x7fff_fff0, 0x7fff_ffff, 0x8000_0000, 0xffff_ffc0, 0xffff_ffff];
         let ways = (0..70).chain([127, 1000, 0x7fff_ffff, 0x8000_0000, 0xffff_fff0, 0xffff_ffff]);
         let ways: Vec<u64> = ways.collect();
         for &start in starts {
             for &way in &ways {
-                world.enter();
-                for &place in &counters {
-                    // A start that is known stays as it is.
-                    let (Some(param), Some(known)) = (counted(place), world.eval.get(header[place])) else {
+                state.enter();
+                for &position in &counters {
+                    // Constant start values are kept.
+                    let (Some(param), Some(known)) = (counted(position), state.eval.get(header[position])) else {
                         continue;
                     };
                     let args = edit::args(self.func, entry).unwrap_or_default();
-                    let constant = args.get(place).is_some_and(|&arg| world.eval.leaves(arg).is_empty());
+                    let constant = args.get(position).is_some_and(|&arg| state.eval.leaves(arg).is_empty());
                     let start = if constant { known } else { start };
-                    world.eval.set(param, start);
-                    world.eval.set(header[place], start);
+                    state.eval.set(param, start);
+                    state.eval.set(header[position], start);
                 }
                 let first = counters
                     .first()
-                    .and_then(|&place| world.eval.get(header[place]))
+                    .and_then(|&position| state.eval.get(header[position]))
                     .unwrap_or(0);
                 for &bound in &bounds {
                     let bits = if up {
@@ -513,11 +518,11 @@ impl<'a> Checker<'a> {
                     } else {
                         first.wrapping_sub(way)
                     };
-                    world.eval.set(bound, bits);
+                    state.eval.set(bound, bits);
                 }
-                let holds = self.made.counted.iter().all(|&one| world.eval.get(one) == Some(1));
+                let holds = self.made.counted.iter().all(|&one| state.eval.get(one) == Some(1));
                 if holds {
-                    self.count(&mut world)?;
+                    self.count(&mut state)?;
                 }
                 if bounds.is_empty() {
                     break;
@@ -527,37 +532,37 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    /// The check of the count at one point where the tests succeed.
-    fn count(&self, world: &mut World<'_>) -> Check {
-        let Some(whole) = world.eval.get(self.whole) else {
+    /// Checks the count at a point where the tests succeed.
+    fn count(&self, state: &mut LoopState<'_>) -> Check {
+        let Some(whole) = state.eval.get(self.whole) else {
             return Ok(());
         };
         let all = match self.made.total {
             Total::Unknown => None,
             Total::Constant(all) => Some(all),
-            Total::Counted(all) => world.eval.get(all),
+            Total::Counted(all) => state.eval.get(all),
         };
         if whole == 0 || !whole.is_multiple_of(u64::from(LANES)) || all.is_some_and(|all| all < whole) {
             return self.failed(self.lp.header, "a multiple of sixteen iterations");
         }
-        // The test of an iteration comes at its end where the vector loop may be the end of the loop.
+        // If the scalar loop may be skipped, the exit test is at the end of the iteration.
         let stays = all.map_or(whole, |all| all - 1);
         for _ in 0..stays.min(2 * WINDOW) {
-            match world.takes(self.exit) {
-                Some(false) => world.advance(),
+            match state.takes(self.exit) {
+                Some(false) => state.advance(),
                 Some(true) => {
                     return self.failed(self.exit.inst, "a scalar loop with the iterations of the vector loop");
                 }
                 None => return Ok(()),
             }
         }
-        if all.is_some() && stays <= 2 * WINDOW && world.takes(self.exit) == Some(false) {
+        if all.is_some() && stays <= 2 * WINDOW && state.takes(self.exit) == Some(false) {
             return self.failed(self.exit.inst, "a scalar loop that ends after the counted iterations");
         }
         Ok(())
     }
 
-    /// If the tests succeed, no two accesses meet whose order the vector loop changes.
+    /// Checks that the vector loop does not reorder overlapping accesses if the tests succeed.
     fn pairs(&self, entry: Edge, seed: u64) -> Check {
         let accesses = &self.made.accesses;
         for second in 0..accesses.len() {
@@ -574,103 +579,108 @@ impl<'a> Checker<'a> {
 
     fn pair(&self, entry: Edge, seed: u64, first: usize, second: usize) -> Check {
         let (a, b) = (&self.made.accesses[first], &self.made.accesses[second]);
-        let mut world = self.world(entry, seed);
-        let distance = |world: &mut World<'_>| {
-            let (from, to) = (self.address(world, a.inst)?, self.address(world, b.inst)?);
+        let mut state = self.state(entry, seed);
+        let distance = |state: &mut LoopState<'_>| {
+            let (from, to) = (self.address(state, a.inst)?, self.address(state, b.inst)?);
             Some(to.wrapping_sub(from))
         };
-        let Some(start) = distance(&mut world) else {
+        let Some(start) = distance(&mut state) else {
             return Ok(());
         };
-        let known = self.known_iterations(&mut world);
-        let bad = meetings(a, b, known.map_or(WINDOW, |known| known.min(WINDOW)));
+        let known = self.known_iterations(&mut state);
+        let bad = conflicting_distances(a, b, known.map_or(WINDOW, |known| known.min(WINDOW)));
         let mut leaves = Vec::new();
         for pointer in [a.inst, b.inst].into_iter().filter_map(|inst| self.pointer(inst)) {
-            leaves.extend(world.free_leaves(pointer));
+            leaves.extend(state.free_leaves(pointer));
         }
         leaves.sort_unstable();
         leaves.dedup();
-        let lever = Lever::find(&mut world, &leaves, &distance);
-        let step = bad.len().div_ceil(MOST_DISTANCES).max(1);
+        let linear_leaf = LinearLeaf::find(&mut state, &leaves, &distance);
+        let step = bad.len().div_ceil(MAX_DISTANCES).max(1);
         for &wanted in bad.iter().step_by(step).chain(bad.last()) {
-            let found = match lever {
-                Some(lever) => lever.pull(&mut world, wanted, 32, &distance),
+            let found = match linear_leaf {
+                Some(linear_leaf) => linear_leaf.assign(&mut state, wanted, 32, &distance),
                 None => start == wanted,
             };
             if !found {
                 continue;
             }
             if known.is_none() {
-                world.eval.set(self.whole, WINDOW);
+                state.eval.set(self.whole, WINDOW);
             }
-            if self.made.apart.iter().all(|&one| world.eval.get(one) == Some(1)) {
+            if self.made.disjoint.iter().all(|&one| state.eval.get(one) == Some(1)) {
                 return self.failed(b.inst, "accesses that do not meet if the tests succeed");
             }
         }
         Ok(())
     }
 
-    /// The iterations of the vector loop, if they are a constant.
-    fn known_iterations(&self, world: &mut World<'_>) -> Option<u64> {
-        world
+    /// Returns the number of vector iterations, if it is constant.
+    fn known_iterations(&self, state: &mut LoopState<'_>) -> Option<u64> {
+        state
             .eval
             .leaves(self.whole)
             .is_empty()
-            .then(|| world.eval.get(self.whole))?
+            .then(|| state.eval.get(self.whole))?
     }
 }
 
-/// A leaf that moves a number: the number grows by an odd factor with it, modulo 2^32.
+/// A leaf that controls a number: the number is linear in it with an odd factor, modulo 2^32.
 #[derive(Clone, Copy)]
-struct Lever {
+struct LinearLeaf {
     leaf: Value,
     /// The inverse of the factor.
     inverse: u32,
 }
 
-impl Lever {
-    /// One of the leaves that moves the number at this point.
-    fn find(world: &mut World<'_>, leaves: &[Value], number: &impl Fn(&mut World<'_>) -> Option<u32>) -> Option<Self> {
+impl LinearLeaf {
+    /// Finds a leaf that controls the number at this point.
+    fn find(
+        state: &mut LoopState<'_>,
+        leaves: &[Value],
+        number: &impl Fn(&mut LoopState<'_>) -> Option<u32>,
+    ) -> Option<Self> {
         leaves.iter().find_map(|&leaf| {
-            let old = world.eval.get(leaf)?;
-            let before = number(world)?;
-            world.eval.set(leaf, old.wrapping_add(1));
-            world.enter();
-            let after = number(world);
-            world.eval.set(leaf, old);
-            world.enter();
+            let old = state.eval.get(leaf)?;
+            let before = number(state)?;
+            state.eval.set(leaf, old.wrapping_add(1));
+            state.enter();
+            let after = number(state);
+            state.eval.set(leaf, old);
+            state.enter();
             let factor = after?.wrapping_sub(before);
-            // Each step doubles the bits of the inverse that are right.
+            // Each step doubles the number of correct bits of the inverse.
             let inverse = (0..5).fold(factor, |x, _| x.wrapping_mul(2u32.wrapping_sub(factor.wrapping_mul(x))));
             (factor & 1 == 1).then_some(Self { leaf, inverse })
         })
     }
 
-    /// Assigns the leaf so that the lowest `bits` of the number become those of `wanted`. Whether that worked: not if the number is no
-    /// linear function of the leaf.
-    fn pull(
+    /// Assigns the leaf so that the lowest `bits` of the number equal those of `wanted`. Returns
+    /// `false` if the number is not linear in the leaf.
+    fn assign(
         self,
-        world: &mut World<'_>,
+        state: &mut LoopState<'_>,
         wanted: u32,
         bits: u32,
-        number: &impl Fn(&mut World<'_>) -> Option<u32>,
+        number: &impl Fn(&mut LoopState<'_>) -> Option<u32>,
     ) -> bool {
-        let (Some(old), Some(now)) = (world.eval.get(self.leaf), number(world)) else {
+        let (Some(old), Some(now)) = (state.eval.get(self.leaf), number(state)) else {
             return false;
         };
         let unused = 32 - bits;
         let wanted = now ^ (now ^ wanted) << unused >> unused;
         let change = wanted.wrapping_sub(now).wrapping_mul(self.inverse);
-        world.eval.set(self.leaf, old.wrapping_add(u64::from(change)));
-        world.enter();
-        number(world) == Some(wanted)
+        state.eval.set(self.leaf, old.wrapping_add(u64::from(change)));
+        state.enter();
+        number(state) == Some(wanted)
     }
 }
 
-/// The distances of two accesses, the second address minus the first in the first iteration, at which they meet in a wrong order.
-fn meetings(a: &AccessClaim, b: &AccessClaim, iterations: u64) -> BTreeSet<u32> {
+/// Returns the distances (second address minus first, in the first iteration) at which two accesses
+/// overlap in the wrong order.
+fn conflicting_distances(a: &AccessClaim, b: &AccessClaim, iterations: u64) -> BTreeSet<u32> {
     let lanes = u64::from(LANES);
-    // When an element is accessed in the vector loop: the iteration of the vector loop, where 0 is in front of it.
+    // The vector iteration in which an element is accessed; 0 is before the vector loop.
     let times = |access: &AccessClaim, iteration: u64| {
         let own = iteration / lanes + 1;
         match (access.hoisted, access.carried) {
@@ -683,9 +693,9 @@ fn meetings(a: &AccessClaim, b: &AccessClaim, iterations: u64) -> BTreeSet<u32> 
     for i in 0..iterations {
         for j in 0..iterations {
             let (early, late) = (times(a, i), times(b, j));
-            // In the scalar loop, the first access of an iteration comes before the second.
+            // In the scalar loop, the first access precedes the second one of the same iteration.
             let wrong = if i <= j {
-                // It has to come first, and may be in the same iteration of the vector loop.
+                // It must execute first, or in the same vector iteration.
                 late.0 < early.1
             } else {
                 late.1 >= early.0

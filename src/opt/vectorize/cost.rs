@@ -1,28 +1,31 @@
-//! Whether vectors are worth it, counted in machine instructions: with eight threads those are what a loop takes, and with one
-//! thread fewer of them take less time, since what a vector instruction waits for is no more than what a scalar one waits for.
+//! Profitability of vectorization, in machine instructions.
+//!
+//! With eight threads, the instruction count determines the time of a loop. With one thread, fewer
+//! instructions also take less time, because the latencies of vector instructions are not longer
+//! than those of scalar ones.
 
 use super::access::{Access, AlignmentCheck, Extension, Form};
 use super::depend::Check;
-use super::values::{ROUNDS, Values, is_pure};
+use super::values::{ITERATIONS_PER_VECTOR, Values, is_pure};
 use crate::cost;
 use crate::remarks::Reason;
 use cranelift_codegen::ir::{Inst, Opcode};
 
-/// What a routine of the runtime costs.
+/// The cost of a call of a runtime routine.
 const CALL: u32 = 40;
 
-/// What a loop takes.
+/// The cost of a loop.
 #[derive(Clone, Copy, Debug)]
 pub struct Costs {
-    /// Machine instructions of a scalar round.
+    /// Machine instructions of a scalar iteration.
     pub scalar: u32,
-    /// Those of sixteen rounds with vectors.
+    /// Machine instructions of a vector iteration.
     pub vector: u32,
-    /// Those before and after the vector loop.
-    pub around: u32,
+    /// Machine instructions before and after the vector loop.
+    pub overhead: u32,
 }
 
-/// Counts both.
+/// Estimates the costs of both loops.
 pub fn of(
     values: &Values<'_>,
     accesses: &[Access],
@@ -32,11 +35,12 @@ pub fn of(
 ) -> Costs {
     let func = values.func;
     let mut costs = Costs {
-        // Unrolling leaves about one instruction a round to count, and one for addresses.
+        // After unrolling, about one instruction for counting and one for addresses remain in each
+        // iteration.
         scalar: 1,
-        // The test and the branch.
+        // The exit test and the branch.
         vector: 2,
-        around: 8,
+        overhead: 8,
     };
     let access = |inst: Inst| accesses.iter().position(|access| access.inst == inst);
     for &block in &values.shape.blocks {
@@ -47,29 +51,29 @@ pub fn of(
                 costs.vector += values.weight(inst);
                 costs.scalar += scalar_weight(values, inst);
             } else if func.dfg.insts[inst].opcode() == Opcode::Brif && inst != values.shape.exit.edge.inst {
-                // A choice: the branch, and jumps; a masked move.
+                // A conditional: the branch and jumps, or a masked move.
                 costs.scalar += 2;
                 costs.vector += 3;
             }
         }
     }
-    // Pointers are few where accesses share them.
+    // Accesses with equal terms share a pointer.
     let mut bases: Vec<_> = accesses
         .iter()
-        .filter(|access| access.form != Form::OnePlace)
+        .filter(|access| access.form != Form::Invariant)
         .map(|access| &access.near.terms)
         .collect();
     bases.sort_unstable();
     bases.dedup();
     costs.vector += bases.len() as u32;
-    costs.around += 2 * bases.len() as u32;
+    costs.overhead += 2 * bases.len() as u32;
     costs.vector += values.counting.len() as u32;
-    costs.around += 4 * values.counting.len() as u32;
-    // Four shuffles with a constant each, and the sum.
-    costs.around += 20 * values.reductions.len() as u32;
-    costs.around += checks.len() as u32 * 5;
+    costs.overhead += 4 * values.counting.len() as u32;
+    // Four shuffles, each with a constant, and the operation.
+    costs.overhead += 20 * values.reductions.len() as u32;
+    costs.overhead += checks.len() as u32 * 5;
     if !alignment.is_empty() {
-        costs.around += 4;
+        costs.overhead += 4;
     }
     costs
 }
@@ -79,25 +83,25 @@ impl Costs {
         self.scalar += 1;
         let narrow = access.size() < 4;
         match access.form {
-            Form::OnePlace => {
-                self.around += 2;
+            Form::Invariant => {
+                self.overhead += 2;
                 return;
             }
-            Form::TwoLines(place) => {
+            Form::TwoLines(position) => {
                 // Lines of narrow elements are unpacked.
                 let line = if narrow { 8 } else { 1 };
                 self.vector += if carries { 4 + line } else { 5 + 2 * line };
-                self.around += if carries { 5 + line } else { 4 };
-                if place.is_none() {
+                self.overhead += if carries { 5 + line } else { 4 };
+                if position.is_none() {
                     self.vector += 1;
-                    self.around += 12;
+                    self.overhead += 12;
                 }
             }
             Form::Aligned if access.store => self.vector += 1,
-            // Unpacking.
+            // Unpacking of narrow elements.
             Form::Aligned if narrow => {
                 self.vector += 8;
-                self.around += 4;
+                self.overhead += 4;
             }
             Form::Aligned => self.vector += 1,
         }
@@ -107,31 +111,39 @@ impl Costs {
         };
     }
 
-    /// Whether vectors are worth it for so many rounds, or for at most so many.
+    /// Decides whether vectorization is profitable for a constant or a maximum number of
+    /// iterations.
     ///
     /// # Errors
     ///
-    /// If they are not.
-    pub fn decide(&self, rounds: Option<u64>, most: Option<u64>) -> Result<(), Reason> {
-        let (vector, scalar) = match rounds {
-            Some(rounds) => {
-                let rest = rounds % ROUNDS;
-                let vector = rounds / ROUNDS * u64::from(self.vector) + u64::from(self.around);
-                (vector + rest * u64::from(self.scalar), rounds * u64::from(self.scalar))
+    /// [`Reason::Cost`] if it is not profitable.
+    pub fn decide(&self, iterations: Option<u64>, most: Option<u64>) -> Result<(), Reason> {
+        let (vector, scalar) = match iterations {
+            Some(iterations) => {
+                let remainder = iterations % ITERATIONS_PER_VECTOR;
+                let vector = iterations / ITERATIONS_PER_VECTOR * u64::from(self.vector) + u64::from(self.overhead);
+                (
+                    vector + remainder * u64::from(self.scalar),
+                    iterations * u64::from(self.scalar),
+                )
             }
             None => {
-                // One round of vectors has to be worth it, with what is around it; and if that is all there can be, there has
-                // to be something left for the times when there is none.
-                let around = if most.is_some_and(|most| most < 2 * ROUNDS) {
+                // A single vector iteration must be profitable including the overhead. If more than
+                // one is impossible, the overhead counts three times, because some executions have
+                // none.
+                let overhead = if most.is_some_and(|most| most < 2 * ITERATIONS_PER_VECTOR) {
                     3
                 } else {
                     1
-                } * self.around;
-                (u64::from(self.vector + around + 6), ROUNDS * u64::from(self.scalar))
+                } * self.overhead;
+                (
+                    u64::from(self.vector + overhead + 6),
+                    ITERATIONS_PER_VECTOR * u64::from(self.scalar),
+                )
             }
         };
         let word = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-        // The estimate is rough.
+        // A margin, since the estimate is rough.
         if vector * 10 <= scalar * 8 {
             Ok(())
         } else {
@@ -143,7 +155,7 @@ impl Costs {
     }
 }
 
-/// What an instruction of the scalar loop costs.
+/// Estimates the cost of an instruction of the scalar loop.
 fn scalar_weight(values: &Values<'_>, inst: Inst) -> u32 {
     match values.func.dfg.insts[inst].opcode() {
         opcode if !is_pure(opcode) => 1,

@@ -1,48 +1,50 @@
-//! Which accesses of different rounds may be to the same place, and what has to be checked at run time so that none are.
+//! Dependences between accesses of different iterations, and the run-time checks that exclude them.
 //!
-//! Sixteen rounds at a time, each instruction is done for all of them before the next one. That is as good as round after round as
-//! long as no later instruction of a round accesses what an earlier one accesses in one of the next fifteen rounds, if one of
-//! the two stores.
+//! A vector iteration executes each instruction for sixteen scalar iterations before the next
+//! instruction. This is correct if no later instruction accesses what an earlier instruction
+//! accesses in one of the following fifteen iterations, unless both are loads.
 
 use super::access::{Access, Form};
 use crate::remarks::Reason;
-use clif_opt::linear::Sum;
+use clif_opt::linear::LinearSum;
 use clif_opt::loops::Ranges;
 use cranelift_codegen::ir::{Function, Value};
 use smallvec::SmallVec;
 
-/// How many pairs of arrays are checked at run time at most.
-const MOST: usize = 6;
+/// The maximum number of pairs of arrays that are checked at run time.
+const MAX_CHECKS: usize = 6;
 
-/// Places that are so many bytes apart at most are checked together.
-const FAR: u32 = 256;
+/// The maximum distance in bytes of accesses that share a check.
+const MAX_SHARED_DISTANCE: u32 = 256;
 
 /// A check at run time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// The distance of two addresses is not one of some numbers, modulo 2^32.
-    Apart {
-        /// The accesses whose addresses, without their constants, are meant: the second minus the first is the distance.
+    /// The distance of two addresses is not in a set of numbers, modulo 2^32.
+    Distance {
+        /// The accesses. The distance is the second address minus the first, both without their
+        /// constants.
         pair: (usize, usize),
         /// The forbidden distances.
         forbidden: Distances,
     },
-    /// What the first access has in all rounds does not overlap with what the second one has there, or with so many bytes from
-    /// there on if that is the same in all rounds.
+    /// The two ranges are disjoint over the whole loop. If the second access is invariant, its
+    /// range has the given number of bytes.
     Disjoint(usize, usize, u32),
 }
 
-/// The numbers from `first` to `first + more`, modulo 2^32: an arc of the circle of 32-bit numbers, which has no smallest element.
+/// The numbers from `first` to `first + more`, modulo 2^32. Such an arc of the circle of 32-bit
+/// numbers has no smallest element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Distances {
     /// The first number.
     pub first: u32,
-    /// How many numbers follow it.
+    /// The number of further elements.
     pub more: u32,
 }
 
 impl Distances {
-    /// The numbers from `least` to `most`, each minus `offset`.
+    /// Returns the numbers from `least` to `most`, each minus `offset`.
     fn new(least: i32, most: i32, offset: u32) -> Self {
         Self {
             first: least.cast_unsigned().wrapping_sub(offset),
@@ -50,7 +52,7 @@ impl Distances {
         }
     }
 
-    /// The negated numbers.
+    /// Negates the numbers.
     fn negated(self) -> Self {
         Self {
             first: self.first.wrapping_add(self.more).wrapping_neg(),
@@ -58,7 +60,8 @@ impl Distances {
         }
     }
 
-    /// The arc of both and the gap between them; `None` if it would be half the circle or more.
+    /// Returns the arc that covers both and the gap between them, or `None` if it would be half the
+    /// circle or more.
     fn join(self, other: Self) -> Option<Self> {
         let from = |one: Self, two: Self| {
             let gap = u64::from(two.first.wrapping_sub(one.first));
@@ -68,92 +71,103 @@ impl Distances {
                 .filter(|&more| more <= i32::MAX.cast_unsigned())?;
             Some(Self { first: one.first, more })
         };
-        // The arc begins where one of them begins.
+        // The result begins where one of the two begins.
         let arcs = [from(self, other), from(other, self)];
         arcs.into_iter().flatten().min_by_key(|arc| arc.more)
     }
 }
 
-/// What is known of the accesses of a loop.
+/// The dependences of a loop.
 #[derive(Debug, Default)]
 pub struct Dependences {
-    /// What is checked at run time.
+    /// The checks at run time.
     pub checks: Vec<Check>,
-    /// The loads that may take over from a round what it loaded for the next one: no store comes near.
+    /// The loads that may reuse a line loaded in the previous vector iteration, because no store is
+    /// near.
     pub may_carry: Vec<bool>,
 }
 
-/// A sum without its constant.
-fn terms(sum: &Sum) -> &SmallVec<[(Value, u32); 4]> {
+/// Returns the terms of a sum, without its constant.
+fn terms(sum: &LinearSum) -> &SmallVec<[(Value, u32); 4]> {
     &sum.terms
 }
 
-/// Looks for dependences.
+/// Finds the dependences.
 ///
 /// # Errors
 ///
-/// [`Reason::Distance`] and [`Reason::Overlap`].
-pub fn find(func: &Function, accesses: &[Access], rounds: Option<u64>, ranges: &Ranges) -> Result<Dependences, Reason> {
+/// [`Reason::Distance`] or [`Reason::Overlap`].
+pub fn find(
+    func: &Function,
+    accesses: &[Access],
+    iterations: Option<u64>,
+    ranges: &Ranges,
+) -> Result<Dependences, Reason> {
     let mut found = Dependences {
         checks: Vec::new(),
         may_carry: vec![true; accesses.len()],
     };
     for (second, b) in accesses.iter().enumerate() {
         for (first, a) in accesses[..second].iter().enumerate() {
-            if !a.store && !b.store || a.is_readonly() || b.is_readonly() || are_apart(func, a, b, rounds, ranges) {
+            if !a.store && !b.store
+                || a.is_readonly()
+                || b.is_readonly()
+                || are_disjoint(func, a, b, iterations, ranges)
+            {
                 continue;
             }
             let same_stride = a.stride == b.stride;
-            if a.form == Form::OnePlace {
+            if a.form == Form::Invariant {
                 found.add(Check::Disjoint(second, first, a.size()));
                 continue;
             }
-            if !same_stride || b.form == Form::OnePlace {
+            if !same_stride || b.form == Form::Invariant {
                 found.add(Check::Disjoint(first, second, b.size()));
                 continue;
             }
-            // In bytes, from the earlier access on, where the later one must not be. A load that uses the previous iteration's line
-            // reads up to an iteration of the vector loop early.
-            let round = a.bytes().cast_signed();
+            // The range in bytes of distances at which the later access conflicts with the earlier
+            // one. A load that reuses the line of the previous vector iteration reads up to one
+            // vector iteration early.
+            let vector_bytes = a.bytes().cast_signed();
             let carries = matches!(a.form, Form::TwoLines(_)) || matches!(b.form, Form::TwoLines(_));
-            let (mut least, mut most) = (1, round - 1);
+            let (mut least, mut most) = (1, vector_bytes - 1);
             let same_base = terms(&a.first) == terms(&b.first);
             if same_base {
                 let distance = b.first.constant.wrapping_sub(a.first.constant).cast_signed();
                 if (least..=most).contains(&distance) {
                     return Err(Reason::Distance(distance));
                 }
-                if distance.unsigned_abs() < 2 * round.unsigned_abs() {
+                if distance.unsigned_abs() < 2 * vector_bytes.unsigned_abs() {
                     found.may_carry[first] = false;
                     found.may_carry[second] = false;
                 }
                 continue;
             }
             if carries {
-                (least, most) = (1 - 2 * round, 2 * round - 1);
+                (least, most) = (1 - 2 * vector_bytes, 2 * vector_bytes - 1);
             }
             let constant = b.near.constant.wrapping_sub(a.near.constant);
-            found.add(Check::Apart {
+            found.add(Check::Distance {
                 pair: (first, second),
                 forbidden: Distances::new(least, most, constant),
             });
         }
     }
     found.join(accesses);
-    if found.checks.len() > MOST {
+    if found.checks.len() > MAX_CHECKS {
         return Err(Reason::Overlap(found.checks.len()));
     }
     Ok(found)
 }
 
-/// Whether two accesses are known never to meet.
-fn are_apart(func: &Function, a: &Access, b: &Access, rounds: Option<u64>, ranges: &Ranges) -> bool {
+/// Returns whether two accesses are known not to overlap.
+fn are_disjoint(func: &Function, a: &Access, b: &Access, iterations: Option<u64>, ranges: &Ranges) -> bool {
     if let (Some(one), Some(other)) = (a.flags.alias_region(), b.flags.alias_region())
         && one != other
     {
         return true;
     }
-    let range = |access: &Access| access.slot_range(func, rounds?, ranges);
+    let range = |access: &Access| access.slot_range(func, iterations?, ranges);
     match (range(a), range(b)) {
         (Some((one, low, high)), Some((other, from, to))) => one != other || high <= from || to <= low,
         _ => false,
@@ -165,15 +179,15 @@ impl Dependences {
         self.checks.push(check);
     }
 
-    /// Checks of the same two arrays become one that forbids all that either forbids, and what lies between.
+    /// Combines the checks of each pair of arrays into one that forbids the union and the gaps.
     fn join(&mut self, accesses: &[Access]) {
         let mut joined: Vec<Check> = Vec::new();
         'next: for check in self.checks.drain(..) {
             for known in &mut joined {
                 match (&mut *known, &check) {
                     (
-                        Check::Apart { pair, forbidden },
-                        &Check::Apart {
+                        Check::Distance { pair, forbidden },
+                        &Check::Distance {
                             pair: (first, second),
                             forbidden: more,
                         },
@@ -190,25 +204,26 @@ impl Dependences {
                         *forbidden = arc;
                         continue 'next;
                     }
-                    (Check::Disjoint(store, place, bytes), &Check::Disjoint(other, next, more)) => {
-                        let (near, next_near) = (&accesses[*place].near, &accesses[next].near);
+                    (Check::Disjoint(store, position, bytes), &Check::Disjoint(other, next, more)) => {
+                        let (near, next_near) = (&accesses[*position].near, &accesses[next].near);
                         let same_place = near.terms == next_near.terms
-                            && [*place, next].iter().all(|&at| accesses[at].form == Form::OnePlace);
+                            && [*position, next].iter().all(|&at| accesses[at].form == Form::Invariant);
                         if accesses[*store].near != accesses[other].near
                             || accesses[*store].size() != accesses[other].size()
                             || !same_place
                         {
                             continue;
                         }
-                        // From the lower one to the end of the higher one, as long as that is not far.
+                        // The range from the lower access to the end of the higher one, if they are
+                        // near.
                         let distance = next_near.constant.wrapping_sub(near.constant).cast_signed();
-                        if distance.unsigned_abs() > FAR {
+                        if distance.unsigned_abs() > MAX_SHARED_DISTANCE {
                             continue;
                         }
                         let end = i64::from(*bytes).max(i64::from(distance) + i64::from(more));
                         let low = i64::from(distance.min(0));
                         if distance < 0 {
-                            *place = next;
+                            *position = next;
                         }
                         *bytes = (end - low) as u32;
                         continue 'next;

@@ -1,10 +1,10 @@
-//! The vector loop, in front of the loop that it does rounds of.
+//! Emits the vector loop before the scalar loop.
 //!
 //! ```text
-//! decide:  are there sixteen rounds, is all aligned, does nothing overlap? if not: header
-//! setup:   what does not change, and what the vector loop starts with
-//! body:    sixteen rounds; as long as there are as many: body
-//! after:   what the sixteen lanes of a reduction come to; the remaining rounds: header; if there are none: leave
+//! decide:  at least sixteen iterations, aligned, no overlap? if not: header
+//! setup:   invariant values, start values of the vector loop
+//! body:    sixteen iterations; while sixteen more remain: body
+//! after:   results of reductions; if iterations remain: header, else: leave
 //! ```
 
 use super::access::{Access, Form};
@@ -12,14 +12,14 @@ use super::depend::Check;
 use super::lanes;
 use super::plan::{Plan, Tail, broken};
 use super::reduction::Reduction;
-use super::shape::{Pace, Passed};
-use super::values::ROUNDS;
+use super::shape::{ExitTest, ParamValue};
+use super::values::ITERATIONS_PER_VECTOR;
 use crate::error::CompileError;
 use crate::intrinsics::PseudoCalls;
 use crate::opt::vectorize::check::{AccessClaim, Total, VectorLoop};
 use clif_opt::edit::{self, Edge};
-use clif_opt::linear::{self, Sum};
-use clif_opt::loops::{self, Bound, Induction};
+use clif_opt::linear::{self, LinearSum};
+use clif_opt::loops::{self, Bound, InductionVariable};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
@@ -29,32 +29,32 @@ use cranelift_codegen::ir::{
 use npu_mc::machine::{CACHE_LINE, LANES};
 use rustc_hash::FxHashMap;
 
-/// How many rounds there are.
+/// The iteration counts of the vector loop.
 #[derive(Clone, Copy, Debug)]
-pub struct Rounds {
-    /// All that can be whole rounds, if that is computed at run time.
+pub struct IterationCounts {
+    /// All complete iterations, if computed at run time.
     all: Option<Value>,
-    /// Those that the vector loop does, a multiple of sixteen.
+    /// The iterations that the vector loop executes, a multiple of sixteen.
     pub whole: Value,
 }
 
-/// The vector loop that is being made.
+/// The state of the emission of a vector loop.
 pub struct Emitter<'a> {
     /// The function.
     pub func: &'a mut Function,
-    /// What is done.
+    /// The plan.
     pub plan: &'a Plan,
     /// Calls that are lowered to instructions.
     pub calls: PseudoCalls,
-    /// Makes what does not change in the vector loop.
+    /// The block for invariant values of the vector loop.
     pub setup: Block,
     /// The vector loop.
     pub body: Block,
-    /// What the header's parameters are where the vector loop starts.
+    /// The values of the header's parameters at the start of the vector loop.
     pub starts: FxHashMap<Value, Value>,
-    /// The parameters of the vector loop, with what they start as and what they become.
+    /// The parameters of the vector loop.
     pub carried: Vec<Carried>,
-    /// What is claimed about the loop, for its check.
+    /// The claims about the loop for the checker.
     pub claims: VectorLoop,
 }
 
@@ -63,17 +63,17 @@ pub struct Emitter<'a> {
 pub struct Carried {
     /// The parameter.
     pub param: Value,
-    /// What it is in the first round.
+    /// The value in the first iteration.
     pub start: Value,
-    /// What it is in the next round, once that is known.
+    /// The value in the next iteration, once it is emitted.
     pub next: Value,
 }
 
-/// Makes the vector loop. Returns it with the claims that its check needs.
+/// Emits the vector loop. Returns it with the claims for the checker.
 ///
 /// # Errors
 ///
-/// [`CompileError::Internal`] if the function is not as the plan says.
+/// [`CompileError::Internal`] if the function does not match the plan.
 pub fn run(func: &mut Function, plan: &Plan) -> Result<VectorLoop, CompileError> {
     for &slot in &plan.aligned_slots {
         align(func, slot);
@@ -112,9 +112,9 @@ pub fn run(func: &mut Function, plan: &Plan) -> Result<VectorLoop, CompileError>
         carried: Vec::new(),
         claims: claims(plan),
     };
-    let rounds = emitter.decide(decide, &params);
-    let last = lanes::run(&mut emitter, rounds, after)?;
-    emitter.finish(after, rounds, leave, &last)?;
+    let iterations = emitter.decide(decide, &params);
+    let last = lanes::run(&mut emitter, iterations, after)?;
+    emitter.finish(after, iterations, leave, &last)?;
     emitter.calls.check()?;
     Ok(VectorLoop {
         decide: Some(decide),
@@ -126,7 +126,7 @@ pub fn run(func: &mut Function, plan: &Plan) -> Result<VectorLoop, CompileError>
     })
 }
 
-/// What the plan claims.
+/// Returns the claims of the plan.
 fn claims(plan: &Plan) -> VectorLoop {
     let access = |(number, access): (usize, &Access)| AccessClaim {
         inst: access.inst,
@@ -135,7 +135,7 @@ fn claims(plan: &Plan) -> VectorLoop {
         stride: access.stride,
         readonly: access.is_readonly(),
         region: access.flags.alias_region(),
-        hoisted: access.form == Form::OnePlace,
+        hoisted: access.form == Form::Invariant,
         carried: matches!(access.form, Form::TwoLines(_)) && plan.may_carry[number],
         last: match access.form {
             Form::TwoLines(last) => last,
@@ -156,13 +156,14 @@ fn claims(plan: &Plan) -> VectorLoop {
     }
 }
 
-/// Gives a slot the alignment of a line.
+/// Aligns a slot to cache lines.
 fn align(func: &mut Function, slot: StackSlot) {
     let shift = &mut func.sized_stack_slots[slot].align_shift;
     *shift = (*shift).max(CACHE_LINE.trailing_zeros() as u8);
 }
 
-/// If the loop can end with the vector loop: a block for what later code takes from either, with a parameter for each value.
+/// If the scalar loop may be skipped, creates a block with a parameter for each value that later
+/// code uses, and redirects the exit and the uses to it.
 fn leave(func: &mut Function, plan: &Plan) -> Result<Option<Block>, CompileError> {
     let Tail::Leave(escapes) = &plan.tail else {
         return Ok(None);
@@ -179,7 +180,7 @@ fn leave(func: &mut Function, plan: &Plan) -> Result<Option<Block>, CompileError
         let ty = func.dfg.value_type(value);
         outside.insert(value, func.dfg.append_block_param(leave, ty));
     }
-    // Values that do not escape from the loop stay as they are.
+    // Other values stay unchanged.
     let new = |func: &Function, value: Value| {
         let value = func.dfg.resolve_aliases(value);
         outside.get(&value).copied().unwrap_or(value)
@@ -205,26 +206,26 @@ fn leave(func: &mut Function, plan: &Plan) -> Result<Option<Block>, CompileError
     Ok(Some(leave))
 }
 
-/// A number of a type of up to 64 bits, cut off.
+/// Emits a constant of up to 64 bits, truncated to the type.
 fn number(cursor: &mut FuncCursor<'_>, ty: Type, number: u64) -> Value {
     let unused = 64 - ty.bits();
     cursor.ins().iconst(ty, (number << unused).cast_signed() >> unused)
 }
 
-/// The flags of an access of a whole vector, or of a line that it is in.
+/// Returns the flags of an access to a whole vector or line.
 pub fn vector_flags(flags: MemFlagsData) -> MemFlagsData {
     flags.with_aligned().with_endianness(Endianness::Little)
 }
 
 impl Emitter<'_> {
-    /// A place at the end of a block.
+    /// Returns a cursor at the end of a block.
     pub fn at(&mut self, block: Block) -> FuncCursor<'_> {
         FuncCursor::new(self.func).at_bottom(block)
     }
 
-    /// The terms of a sum where the loop starts.
-    fn start_terms(&self, sum: &Sum) -> Vec<(Value, u32)> {
-        // A term is a parameter of the header or does not change in the loop.
+    /// Returns the terms of a sum with the start values of the loop.
+    fn start_terms(&self, sum: &LinearSum) -> Vec<(Value, u32)> {
+        // Every term is a header parameter or invariant.
         let start = |value: Value| self.starts.get(&value).copied().unwrap_or(value);
         sum.terms
             .iter()
@@ -232,8 +233,8 @@ impl Emitter<'_> {
             .collect()
     }
 
-    /// The address of a sum, without its constant, where the loop starts.
-    pub fn base(&mut self, block: Block, sum: &Sum) -> Value {
+    /// Emits the terms of a sum with the start values of the loop, without the constant.
+    pub fn base(&mut self, block: Block, sum: &LinearSum) -> Value {
         let terms = self.start_terms(sum);
         let mut cursor = self.at(block);
         match linear::add_terms(&mut cursor, None, &terms) {
@@ -242,13 +243,13 @@ impl Emitter<'_> {
         }
     }
 
-    /// The address of an access in the first round.
+    /// Emits the address of an access in the first iteration.
     pub fn first_address(&mut self, block: Block, access: &Access) -> Value {
         let base = self.base(block, &access.near);
         self.plus(block, base, access.near.constant)
     }
 
-    /// A value and a number.
+    /// Emits the sum of a value and a constant.
     pub fn plus(&mut self, block: Block, value: Value, constant: u32) -> Value {
         if constant == 0 {
             return value;
@@ -258,13 +259,13 @@ impl Emitter<'_> {
         cursor.ins().iadd(value, constant)
     }
 
-    /// Ends the block that decides.
-    fn decide(&mut self, decide: Block, params: &[Value]) -> Rounds {
+    /// Emits the tests before the vector loop.
+    fn decide(&mut self, decide: Block, params: &[Value]) -> IterationCounts {
         let mut conditions = Vec::new();
-        let rounds = match self.plan.rounds {
-            Some(rounds) => {
-                let whole = rounds & !(ROUNDS - 1);
-                Rounds {
+        let iterations = match self.plan.iterations {
+            Some(iterations) => {
+                let whole = iterations & !(ITERATIONS_PER_VECTOR - 1);
+                IterationCounts {
                     all: None,
                     whole: number(&mut self.at(decide), types::I32, whole),
                 }
@@ -275,13 +276,13 @@ impl Emitter<'_> {
         self.check_alignment(decide, &mut conditions);
         let aligned = conditions.len();
         for check in &self.plan.checks {
-            self.check_apart(decide, check, rounds.whole, &mut conditions);
+            self.emit_check(decide, check, iterations.whole, &mut conditions);
         }
         self.claims.counted = conditions[..counted].to_vec();
         self.claims.aligned = conditions[counted..aligned].to_vec();
-        self.claims.apart = conditions[aligned..].to_vec();
-        self.claims.whole = Some(rounds.whole);
-        self.claims.total = match (&self.plan.tail, rounds.all, self.plan.rounds) {
+        self.claims.disjoint = conditions[aligned..].to_vec();
+        self.claims.whole = Some(iterations.whole);
+        self.claims.total = match (&self.plan.tail, iterations.all, self.plan.iterations) {
             (Tail::Leave(_), Some(all), _) => Total::Counted(all),
             (Tail::Leave(_), None, Some(all)) => Total::Constant(all),
             _ => Total::Unknown,
@@ -302,15 +303,15 @@ impl Emitter<'_> {
                 edit::redirect(self.func, edge, header, params);
             }
         }
-        rounds
+        iterations
     }
 
-    /// Computes how many rounds there are at run time.
-    fn count(&mut self, decide: Block, params: &[Value], conditions: &mut Vec<Value>) -> Rounds {
+    /// Emits the trip count.
+    fn count(&mut self, decide: Block, params: &[Value], conditions: &mut Vec<Value>) -> IterationCounts {
         let shape = &self.plan.shape;
         let exit = shape.exit;
         let variable = exit.variable;
-        let (ty, shift, up, pace) = (variable.ty, shape.shift, shape.up, shape.pace);
+        let (ty, shift, up, exit_test) = (variable.ty, shape.shift, shape.up, shape.exit_test);
         let leaves = matches!(self.plan.tail, Tail::Leave(_));
         let mut cursor = self.at(decide);
         let bound = match exit.bound {
@@ -327,34 +328,34 @@ impl Emitter<'_> {
         } else {
             cursor.ins().isub(first, bound)
         };
-        match pace {
-            Pace::Meets if shift > 0 => {
+        match exit_test {
+            ExitTest::Equality if shift > 0 => {
                 let odd = number(&mut cursor, ty, (1 << shift) - 1);
-                let rest = cursor.ins().band(distance, odd);
+                let remainder = cursor.ins().band(distance, odd);
                 let zero = number(&mut cursor, ty, 0);
-                conditions.push(cursor.ins().icmp(IntCC::Equal, rest, zero));
+                conditions.push(cursor.ins().icmp(IntCC::Equal, remainder, zero));
             }
-            Pace::Meets => {}
-            Pace::Stays(stays) => {
+            ExitTest::Equality => {}
+            ExitTest::Order(stays) => {
                 conditions.push(cursor.ins().icmp(stays.without_equal(), first, bound));
             }
         }
-        let mut rounds = distance;
+        let mut iterations = distance;
         if shift > 0 {
             let shift = number(&mut cursor, ty, shift.into());
-            rounds = cursor.ins().ushr(rounds, shift);
+            iterations = cursor.ins().ushr(iterations, shift);
         }
         if leaves {
-            // With the round that the test is in.
+            // Includes the iteration with the exit test.
             let one = number(&mut cursor, ty, 1);
-            rounds = cursor.ins().iadd(rounds, one);
+            iterations = cursor.ins().iadd(iterations, one);
         }
-        let few = number(&mut cursor, ty, ROUNDS - 1);
-        conditions.push(cursor.ins().icmp(IntCC::UnsignedGreaterThan, rounds, few));
-        let mask = number(&mut cursor, ty, !(ROUNDS - 1));
-        let whole = cursor.ins().band(rounds, mask);
-        Rounds {
-            all: Some(rounds),
+        let few = number(&mut cursor, ty, ITERATIONS_PER_VECTOR - 1);
+        conditions.push(cursor.ins().icmp(IntCC::UnsignedGreaterThan, iterations, few));
+        let mask = number(&mut cursor, ty, !(ITERATIONS_PER_VECTOR - 1));
+        let whole = cursor.ins().band(iterations, mask);
+        IterationCounts {
+            all: Some(iterations),
             whole,
         }
     }
@@ -375,10 +376,10 @@ impl Emitter<'_> {
         }
     }
 
-    fn check_apart(&mut self, decide: Block, check: &Check, whole: Value, conditions: &mut Vec<Value>) {
+    fn emit_check(&mut self, decide: Block, check: &Check, whole: Value, conditions: &mut Vec<Value>) {
         let plan = self.plan;
         match *check {
-            Check::Apart {
+            Check::Distance {
                 pair: (a, b),
                 forbidden,
             } => {
@@ -397,8 +398,8 @@ impl Emitter<'_> {
                 for (one, other) in [(0, 1), (1, 0)] {
                     let access = &plan.accesses[[a, b][one]];
                     let mut distance = cursor.ins().isub(starts[other], starts[one]);
-                    // In elements: the bytes of all iterations together may be 2^32 and more.
-                    let limit = if access.form == Form::OnePlace {
+                    // In elements: the size of all iterations in bytes may exceed 32 bits.
+                    let limit = if access.form == Form::Invariant {
                         number(&mut cursor, types::I32, bytes.into())
                     } else {
                         let shift = access.size().trailing_zeros();
@@ -414,22 +415,22 @@ impl Emitter<'_> {
         }
     }
 
-    /// Ends the block after the vector loop.
+    /// Emits the block after the vector loop.
     fn finish(
         &mut self,
         after: Block,
-        rounds: Rounds,
+        iterations: IterationCounts,
         leave: Option<Block>,
         vectors: &FxHashMap<Value, Value>,
     ) -> Result<(), CompileError> {
         let plan = self.plan;
         let header = plan.lp.header;
-        // What the header's parameters are after the rounds that were done, and what they were in the last one.
+        // The header's parameters after the vector loop, and in its last iteration.
         let mut next: FxHashMap<Value, Value> = self.starts.clone();
         let mut last = FxHashMap::default();
         for variable in &plan.variables {
             let start = self.starts[&variable.param];
-            let (now, before) = self.moved(after, variable, start, rounds.whole);
+            let (now, before) = self.advance(after, variable, start, iterations.whole);
             next.insert(variable.param, now);
             last.insert(variable.param, before);
         }
@@ -459,8 +460,8 @@ impl Emitter<'_> {
             .map(|&value| self.at_the_end(after, value, &mut last, vectors))
             .collect::<Result<_, _>>()?;
         let mut cursor = self.at(after);
-        let branch = match (rounds.all, plan.rounds) {
-            (None, Some(all)) if all.is_multiple_of(ROUNDS) => {
+        let branch = match (iterations.all, plan.iterations) {
+            (None, Some(all)) if all.is_multiple_of(ITERATIONS_PER_VECTOR) => {
                 let jump = cursor.ins().jump(leave, &[]);
                 edit::redirect(self.func, Edge { inst: jump, number: 0 }, leave, &escapes);
                 return Ok(());
@@ -471,7 +472,7 @@ impl Emitter<'_> {
                 return Ok(());
             }
             (Some(all), _) => {
-                let none = cursor.ins().icmp(IntCC::Equal, all, rounds.whole);
+                let none = cursor.ins().icmp(IntCC::Equal, all, iterations.whole);
                 cursor.ins().brif(none, leave, &[], header, &[])
             }
         };
@@ -481,27 +482,33 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// What a variable is after so many rounds, and what it was in the last of them.
-    fn moved(&mut self, block: Block, variable: &Induction, start: Value, rounds: Value) -> (Value, Value) {
+    /// Emits the value of an induction variable after the iterations, and in the last of them.
+    fn advance(
+        &mut self,
+        block: Block,
+        variable: &InductionVariable,
+        start: Value,
+        iterations: Value,
+    ) -> (Value, Value) {
         let ty = variable.ty;
         let mut cursor = self.at(block);
-        let rounds = match ty {
-            types::I64 => cursor.ins().uextend(ty, rounds),
-            types::I32 => rounds,
-            _ => cursor.ins().ireduce(ty, rounds),
+        let iterations = match ty {
+            types::I64 => cursor.ins().uextend(ty, iterations),
+            types::I32 => iterations,
+            _ => cursor.ins().ireduce(ty, iterations),
         };
         let step = number(&mut cursor, ty, variable.step);
-        let way = if variable.step == 1 {
-            rounds
+        let distance = if variable.step == 1 {
+            iterations
         } else {
-            cursor.ins().imul(rounds, step)
+            cursor.ins().imul(iterations, step)
         };
-        let now = cursor.ins().iadd(start, way);
+        let now = cursor.ins().iadd(start, distance);
         let before = cursor.ins().isub(now, step);
         (now, before)
     }
 
-    /// What a reduction is after the vector loop: the lanes and what came before.
+    /// Emits the result of a reduction: the lanes and the initial value.
     fn reduce(&mut self, block: Block, reduction: &Reduction, lanes: Value) -> Value {
         let start = self.starts[&reduction.param];
         let ty = self.func.dfg.value_type(lanes);
@@ -519,12 +526,12 @@ impl Emitter<'_> {
         if reduction.identity().is_some() {
             binary(&mut cursor, opcode, reduction.ty, start, sum)
         } else {
-            // What came before was in every lane.
+            // Every lane started with the initial value.
             sum
         }
     }
 
-    /// The vector with every lane moved down by a distance, the lowest ones to the top.
+    /// Rotates the lanes of a vector down by a distance.
     fn rotate(&mut self, block: Block, lanes: Value, distance: u32) -> Value {
         let ty = self.func.dfg.value_type(lanes);
         let index = self.lane_numbers(block, types::I32X16, |lane| (lane + distance) % LANES);
@@ -537,7 +544,7 @@ impl Emitter<'_> {
         moved
     }
 
-    /// A constant vector of integers.
+    /// Emits a constant vector of integers.
     pub fn lane_numbers(&mut self, block: Block, ty: Type, of: impl Fn(u32) -> u32) -> Value {
         let size = ty.lane_type().bytes() as usize;
         let bytes: Vec<u8> = (0..LANES)
@@ -547,7 +554,7 @@ impl Emitter<'_> {
         self.at(block).ins().vconst(ty, constant)
     }
 
-    /// What a value of the loop was in the last round.
+    /// Emits the value of the last iteration.
     fn at_the_end(
         &mut self,
         block: Block,
@@ -559,10 +566,10 @@ impl Emitter<'_> {
         if let Some(&known) = last.get(&value) {
             return Ok(known);
         }
-        if !self.plan.lp.contains(loops::definition(self.func, value)) {
+        if !self.plan.lp.contains(loops::defining_block(self.func, value)) {
             return Ok(value);
         }
-        let result = if let Some(&Passed::Same(same)) = self.plan.shape.passed.get(&value) {
+        let result = if let Some(&ParamValue::Same(same)) = self.plan.shape.param_values.get(&value) {
             self.at_the_end(block, same, last, vectors)?
         } else if let Some(&lanes) = vectors.get(&value) {
             self.at(block).ins().extractlane(lanes, LANES as u8 - 1)
@@ -572,7 +579,7 @@ impl Emitter<'_> {
                 .into_iter()
                 .map(|arg| self.at_the_end(block, arg, last, vectors))
                 .collect::<Result<_, _>>()?;
-            self.again(block, inst, &args)
+            self.copy_inst(block, inst, &args)
         } else {
             return Err(broken(value, "a value that is known after the vector loop"));
         };
@@ -580,8 +587,8 @@ impl Emitter<'_> {
         Ok(result)
     }
 
-    /// The instruction once more, at the end of a block, with other operands.
-    pub fn again(&mut self, block: Block, inst: Inst, args: &[Value]) -> Value {
+    /// Copies an instruction with other operands to the end of a block.
+    pub fn copy_inst(&mut self, block: Block, inst: Inst, args: &[Value]) -> Value {
         let copy = self.func.dfg.clone_inst(inst);
         self.func.layout.append_inst(copy, block);
         let srcloc = self.func.srcloc(inst);
@@ -593,7 +600,7 @@ impl Emitter<'_> {
     }
 }
 
-/// An operation on two values of a type.
+/// Emits a binary operation.
 pub fn binary(cursor: &mut FuncCursor<'_>, opcode: Opcode, ty: Type, a: Value, b: Value) -> Value {
     let (inst, dfg) = cursor.ins().Binary(opcode, ty, a, b);
     dfg.first_result(inst)

@@ -1,15 +1,15 @@
-//! A round of the vector loop: each instruction of a round on sixteen lanes, in the order that they have.
+//! Emits an iteration of the vector loop: each instruction on sixteen lanes, in program order.
 
 use super::access::{Extension, Form};
-use super::emit::{Carried, Emitter, Rounds, binary, vector_flags};
+use super::emit::{Carried, Emitter, IterationCounts, binary, vector_flags};
 use super::plan::broken;
-use super::shape::Passed;
-use super::values::{self, Kind, ROUNDS};
+use super::shape::ParamValue;
+use super::values::{self, ITERATIONS_PER_VECTOR, Kind};
 use crate::error::CompileError;
 use crate::opt::vectorize::check::Part;
 use crate::shape::vector_of;
 use clif_opt::edit::{self, Edge};
-use clif_opt::linear::Sum;
+use clif_opt::linear::LinearSum;
 use cranelift_codegen::cursor::FuncCursor;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
@@ -19,32 +19,36 @@ use npu_mc::machine::LANES;
 use rustc_hash::FxHashMap;
 use std::fmt;
 
-/// The round that is being made.
-struct Round<'e, 'f> {
+/// The state of the emission of an iteration.
+struct IterationEmitter<'e, 'f> {
     emitter: &'e mut Emitter<'f>,
-    /// What values of the loop are as vectors, or as masks.
+    /// Vectors and masks for values of the loop.
     vectors: FxHashMap<Value, Value>,
-    /// What is the same in every round, by the value of the loop.
+    /// Scalars for uniform values of the loop.
     uniform: FxHashMap<Value, Value>,
-    /// The same as vectors.
+    /// Splats of uniform values.
     splats: FxHashMap<(Value, Type), Value>,
-    /// Pointers: the terms that they start from, by how many bytes they grow, and what they are in this round.
-    pointers: Vec<(Sum, u32, Value)>,
-    /// One of the pointers: its place among what is carried, and by how many bytes it grows.
+    /// Pointers: their start terms, their stride in bytes, and their current values.
+    pointers: Vec<(LinearSum, u32, Value)>,
+    /// The pointer that the exit test uses: its index in `carried` and its stride in bytes.
     counting: Option<(usize, u32)>,
-    /// Counts the rounds, if their number is known.
+    /// The index in `carried` of the iteration counter, if the trip count is constant.
     counter: Option<usize>,
-    /// Lines that were loaded in this round, by the pointer and offset.
+    /// The lines loaded in this iteration, by pointer, offset and element type.
     lines: FxHashMap<(Value, i32, Type), Value>,
 }
 
-/// Makes the round. Gives the vectors that values of the loop became.
+/// Emits the iteration. Returns the vectors for values of the loop.
 ///
 /// # Errors
 ///
-/// [`CompileError::Internal`] if the loop is not as the plan says.
-pub fn run(emitter: &mut Emitter<'_>, rounds: Rounds, after: Block) -> Result<FxHashMap<Value, Value>, CompileError> {
-    let mut round = Round {
+/// [`CompileError::Internal`] if the loop does not match the plan.
+pub fn run(
+    emitter: &mut Emitter<'_>,
+    iterations: IterationCounts,
+    after: Block,
+) -> Result<FxHashMap<Value, Value>, CompileError> {
+    let mut iteration = IterationEmitter {
         emitter,
         vectors: FxHashMap::default(),
         uniform: FxHashMap::default(),
@@ -54,25 +58,25 @@ pub fn run(emitter: &mut Emitter<'_>, rounds: Rounds, after: Block) -> Result<Fx
         counter: None,
         lines: FxHashMap::default(),
     };
-    round.begin()?;
-    let insts: Vec<Inst> = round
+    iteration.begin()?;
+    let insts: Vec<Inst> = iteration
         .emitter
         .plan
         .shape
         .blocks
         .iter()
-        .flat_map(|&block| round.emitter.func.layout.block_insts(block))
+        .flat_map(|&block| iteration.emitter.func.layout.block_insts(block))
         .collect();
     for inst in insts {
-        if round.emitter.plan.lanewise.contains(&inst) {
-            round.instruction(inst)?;
+        if iteration.emitter.plan.lanewise.contains(&inst) {
+            iteration.instruction(inst)?;
         }
     }
-    round.end(rounds, after)?;
-    Ok(round.vectors)
+    iteration.end(iterations, after)?;
+    Ok(iteration.vectors)
 }
 
-impl Round<'_, '_> {
+impl IterationEmitter<'_, '_> {
     fn setup(&mut self) -> FuncCursor<'_> {
         let block = self.emitter.setup;
         self.emitter.at(block)
@@ -83,7 +87,7 @@ impl Round<'_, '_> {
         self.emitter.at(block)
     }
 
-    /// A parameter of the vector loop. What it becomes is set later.
+    /// Adds a parameter to the vector loop. Its next value is set later.
     fn carry(&mut self, start: Value) -> usize {
         let ty = self.emitter.func.dfg.value_type(start);
         let body = self.emitter.body;
@@ -96,10 +100,10 @@ impl Round<'_, '_> {
         self.emitter.carried.len() - 1
     }
 
-    /// Makes the parameters for reductions and for variables that are needed as lanes.
+    /// Adds the parameters for reductions and for induction variables with uses as lanes.
     fn begin(&mut self) -> Result<(), CompileError> {
         let plan = self.emitter.plan;
-        if plan.rounds.is_some() {
+        if plan.iterations.is_some() {
             let zero = self.setup().ins().iconst(types::I32, 0);
             self.counter = Some(self.carry(zero));
         }
@@ -110,8 +114,8 @@ impl Round<'_, '_> {
                 None => self.emitter.starts[&reduction.param],
             };
             let start = self.setup().ins().splat(ty, start);
-            let place = self.carry(start);
-            let param = self.emitter.carried[place].param;
+            let position = self.carry(start);
+            let param = self.emitter.carried[position].param;
             self.vectors.insert(reduction.param, param);
         }
         for variable in &plan.variables {
@@ -122,25 +126,25 @@ impl Round<'_, '_> {
             let start = self.emitter.starts[&variable.param];
             let step = variable.step as u32;
             let setup = self.emitter.setup;
-            let ways = self.emitter.lane_numbers(setup, ty, |lane| lane.wrapping_mul(step));
+            let lane_offsets = self.emitter.lane_numbers(setup, ty, |lane| lane.wrapping_mul(step));
             let mut cursor = self.setup();
             let start = cursor.ins().splat(ty, start);
-            let start = cursor.ins().iadd(start, ways);
+            let start = cursor.ins().iadd(start, lane_offsets);
             let unused = 64 - variable.ty.bits();
-            let way = (variable.step.wrapping_mul(ROUNDS) << unused).cast_signed() >> unused;
-            let way = cursor.ins().iconst(variable.ty, way);
-            let way = cursor.ins().splat(ty, way);
-            let place = self.carry(start);
-            let param = self.emitter.carried[place].param;
-            let next = self.body().ins().iadd(param, way);
-            self.emitter.carried[place].next = next;
+            let distance = (variable.step.wrapping_mul(ITERATIONS_PER_VECTOR) << unused).cast_signed() >> unused;
+            let distance = cursor.ins().iconst(variable.ty, distance);
+            let distance = cursor.ins().splat(ty, distance);
+            let position = self.carry(start);
+            let param = self.emitter.carried[position].param;
+            let next = self.body().ins().iadd(param, distance);
+            self.emitter.carried[position].next = next;
             self.vectors.insert(variable.param, param);
         }
         Ok(())
     }
 
-    /// Ends the round: it goes round as long as there are as many rounds.
-    fn end(&mut self, rounds: Rounds, after: Block) -> Result<(), CompileError> {
+    /// Emits the exit test and the back edge.
+    fn end(&mut self, iterations: IterationCounts, after: Block) -> Result<(), CompileError> {
         let plan = self.emitter.plan;
         for reduction in &plan.reductions {
             let lanes = |value: Value| self.vectors.get(&value).copied();
@@ -152,28 +156,28 @@ impl Round<'_, '_> {
             let carried = carried.find(|carried| carried.param == param).ok_or_else(missing)?;
             carried.next = next;
         }
-        let again = match (self.counter, plan.rounds) {
-            (Some(place), Some(all)) => {
-                let param = self.emitter.carried[place].param;
-                let times = all / ROUNDS;
+        let continues = match (self.counter, plan.iterations) {
+            (Some(position), Some(all)) => {
+                let param = self.emitter.carried[position].param;
+                let times = all / ITERATIONS_PER_VECTOR;
                 let mut cursor = self.body();
                 let one = cursor.ins().iconst(types::I32, 1);
                 let next = cursor.ins().iadd(param, one);
                 let end = cursor.ins().iconst(types::I32, times.cast_signed());
-                let again = cursor.ins().icmp(IntCC::NotEqual, next, end);
-                self.emitter.carried[place].next = next;
-                again
+                let continues = cursor.ins().icmp(IntCC::NotEqual, next, end);
+                self.emitter.carried[position].next = next;
+                continues
             }
             _ => {
-                let Some((place, bytes)) = self.counting else {
+                let Some((position, bytes)) = self.counting else {
                     return Err(broken(plan.lp.header, "a pointer that counts the iterations"));
                 };
                 let bytes = bytes / LANES;
-                let Carried { start, next, .. } = self.emitter.carried[place];
+                let Carried { start, next, .. } = self.emitter.carried[position];
                 let mut cursor = self.setup();
                 let bytes = cursor.ins().iconst(types::I32, i64::from(bytes));
-                let way = cursor.ins().imul(rounds.whole, bytes);
-                let end = cursor.ins().iadd(start, way);
+                let distance = cursor.ins().imul(iterations.whole, bytes);
+                let end = cursor.ins().iadd(start, distance);
                 self.body().ins().icmp(IntCC::NotEqual, next, end)
             }
         };
@@ -186,7 +190,7 @@ impl Round<'_, '_> {
         let body = self.emitter.body;
         let jump = self.setup().ins().jump(body, &[]);
         edit::redirect(self.emitter.func, Edge { inst: jump, number: 0 }, body, &starts);
-        let branch = self.body().ins().brif(again, body, &[], after, &[]);
+        let branch = self.body().ins().brif(continues, body, &[], after, &[]);
         let edge = Edge {
             inst: branch,
             number: 0,
@@ -195,7 +199,7 @@ impl Round<'_, '_> {
         Ok(())
     }
 
-    /// What is the same in every round.
+    /// Returns the scalar for a uniform value.
     fn uniform(&mut self, value: Value) -> Result<Value, CompileError> {
         let func = &self.emitter.func;
         let plan = self.emitter.plan;
@@ -207,14 +211,14 @@ impl Round<'_, '_> {
             value
         } else if let Some(&start) = self.emitter.starts.get(&value) {
             start
-        } else if let Some(&Passed::Same(same)) = plan.shape.passed.get(&value) {
+        } else if let Some(&ParamValue::Same(same)) = plan.shape.param_values.get(&value) {
             self.uniform(same)?
         } else if let ValueDef::Result(inst, _) = func.dfg.value_def(value) {
             let args: Vec<Value> = func.dfg.inst_args(inst).to_vec();
             let args = args.into_iter().map(|arg| self.uniform(arg));
             let args: Vec<Value> = args.collect::<Result<_, _>>()?;
             let setup = self.emitter.setup;
-            self.emitter.again(setup, inst, &args)
+            self.emitter.copy_inst(setup, inst, &args)
         } else {
             return Err(broken(value, "a value that is the same in all iterations"));
         };
@@ -222,7 +226,7 @@ impl Round<'_, '_> {
         Ok(made)
     }
 
-    /// A value as a vector of this type.
+    /// Returns a value as a vector of this type.
     fn lanes(&mut self, value: Value, ty: Type) -> Result<Value, CompileError> {
         let value = self.emitter.func.dfg.resolve_aliases(value);
         if let Some(&known) = self.vectors.get(&value) {
@@ -239,9 +243,9 @@ impl Round<'_, '_> {
                 Ok(splat)
             }
             Kind::Lanes(_) | Kind::Mask(_) => {
-                let lanes = match self.emitter.plan.shape.passed.get(&value) {
-                    Some(&Passed::Same(same)) => self.lanes(same, ty)?,
-                    Some(&Passed::Either { condition, yes, no }) => self.choice(condition, yes, no, ty)?,
+                let lanes = match self.emitter.plan.shape.param_values.get(&value) {
+                    Some(&ParamValue::Same(same)) => self.lanes(same, ty)?,
+                    Some(&ParamValue::Either { condition, yes, no }) => self.choice(condition, yes, no, ty)?,
                     None => return Err(broken(value, "an instruction before its uses")),
                 };
                 self.vectors.insert(value, lanes);
@@ -250,7 +254,7 @@ impl Round<'_, '_> {
         }
     }
 
-    /// A vector of the same bits.
+    /// Emits a bitcast.
     fn cast(&mut self, value: Value, ty: Type) -> Value {
         if self.emitter.func.dfg.value_type(value) == ty {
             return value;
@@ -270,7 +274,7 @@ impl Round<'_, '_> {
         Ok(self.body().ins().bitselect(mask, yes, no))
     }
 
-    /// A vector with lanes of another width: those of narrower elements have any upper bits.
+    /// Emits a vector with lanes of another width. The upper bits of widened lanes are undefined.
     fn reinterpret(&mut self, value: Value, ty: Type) -> Value {
         let mut calls = std::mem::take(&mut self.emitter.calls);
         let result = calls.reinterpret(&mut self.body(), value, ty);
@@ -285,7 +289,7 @@ impl Round<'_, '_> {
         result
     }
 
-    /// Narrow lanes in wide ones.
+    /// Emits the extension of narrow lanes.
     fn extend(&mut self, value: Value, from: Type, to: Type, extension: Extension) -> Value {
         let bits = from.bits();
         let wide = self.reinterpret(value, to);
@@ -321,7 +325,7 @@ impl Round<'_, '_> {
             let value = self.operation(inst)?;
             self.vectors.insert(self.emitter.func.dfg.first_result(inst), value);
         }
-        // Where it comes from.
+        // The source location.
         if !srcloc.is_default() {
             let body = self.emitter.body;
             let layout = &self.emitter.func.layout;
@@ -347,7 +351,7 @@ impl Round<'_, '_> {
         let kind = plan.kind(result)?;
         let first_kind = args.first().map(|&arg| plan.kind(arg)).transpose()?;
         let of_mask = matches!(first_kind, Some(Kind::Mask(_)));
-        // Lanes of the operands' type, where an operation has them.
+        // The lanes of an operand, for operations whose operand type differs from the result type.
         let operands = || vector_type(from, result);
         if let (Kind::Mask(mask), Some(negates)) = (kind, values::negates(func, inst))
             && of_mask
@@ -423,42 +427,44 @@ impl Round<'_, '_> {
         })
     }
 
-    /// The pointer from which an access is reached, and the offset from there. It grows by so many bytes in a round.
-    fn pointer(&mut self, sum: &Sum, bytes: u32) -> (Value, i32) {
+    /// Returns the pointer and the offset for an access. The pointer grows by `bytes` in each
+    /// iteration.
+    fn pointer(&mut self, sum: &LinearSum, bytes: u32) -> (Value, i32) {
         let offset = sum.constant.cast_signed();
-        let same = |known: &&(Sum, u32, Value)| known.0.terms == sum.terms && known.1 == bytes;
+        let same = |known: &&(LinearSum, u32, Value)| known.0.terms == sum.terms && known.1 == bytes;
         if let Some(known) = self.pointers.iter().find(same) {
             return (known.2, offset);
         }
         let setup = self.emitter.setup;
         let start = self.emitter.base(setup, sum);
-        let pointer = self.moving(start, bytes);
+        let pointer = self.moving_pointer(start, bytes);
         self.pointers.push((sum.clone(), bytes, pointer));
         (pointer, offset)
     }
 
-    /// A pointer that starts here and grows by so many bytes in a round.
-    fn moving(&mut self, start: Value, bytes: u32) -> Value {
-        if let Some(place) = self.counter {
-            // The number of rounds is known: passes over loops make of it what is best.
-            let counter = self.emitter.carried[place].param;
+    /// Emits a pointer that starts at `start` and grows by `bytes` in each iteration.
+    fn moving_pointer(&mut self, start: Value, bytes: u32) -> Value {
+        if let Some(position) = self.counter {
+            // With a constant trip count, an address computed from the counter lets later loop
+            // passes choose.
+            let counter = self.emitter.carried[position].param;
             let mut cursor = self.body();
-            let way = cursor.ins().iconst(types::I32, i64::from(bytes.trailing_zeros()));
-            let way = cursor.ins().ishl(counter, way);
-            return cursor.ins().iadd(start, way);
+            let distance = cursor.ins().iconst(types::I32, i64::from(bytes.trailing_zeros()));
+            let distance = cursor.ins().ishl(counter, distance);
+            return cursor.ins().iadd(start, distance);
         }
-        let place = self.carry(start);
-        let param = self.emitter.carried[place].param;
+        let position = self.carry(start);
+        let param = self.emitter.carried[position].param;
         let mut cursor = self.body();
-        let way = cursor.ins().iconst(types::I32, i64::from(bytes));
-        let next = cursor.ins().iadd(param, way);
-        self.emitter.carried[place].next = next;
-        self.counting.get_or_insert((place, bytes));
+        let distance = cursor.ins().iconst(types::I32, i64::from(bytes));
+        let next = cursor.ins().iadd(param, distance);
+        self.emitter.carried[position].next = next;
+        self.counting.get_or_insert((position, bytes));
         param
     }
 
-    /// What compares are in CLIF, 1 or 0 of eight bits, from lanes of all ones or zeros.
-    fn truth(&mut self, mask: Value) -> Value {
+    /// Converts a mask of all ones or zeros to the result of a CLIF compare: 1 or 0 in an i8.
+    fn mask_to_bool(&mut self, mask: Value) -> Value {
         let bytes = self.reinterpret(mask, types::I8X16);
         let one = self.setup().ins().iconst(types::I8, 1);
         let one = self.setup().ins().splat(types::I8X16, one);
@@ -474,7 +480,7 @@ impl Round<'_, '_> {
         let mut lanes = match self.emitter.plan.kind(value)? {
             Kind::Mask(mask) => {
                 let mask = self.lanes(value, mask)?;
-                self.truth(mask)
+                self.mask_to_bool(mask)
             }
             Kind::Lanes(_) | Kind::Uniform => self.lanes(value, vector_type(own, value)?)?,
         };
@@ -493,8 +499,8 @@ impl Round<'_, '_> {
         let access = &plan.accesses[number];
         let ty = vector_type(access.element, access.inst)?;
         let loaded = match access.form {
-            Form::TwoLines(place) => {
-                let words = self.two_lines(number, place);
+            Form::TwoLines(position) => {
+                let words = self.two_lines(number, position);
                 if access.size() < types::I32.bytes() {
                     self.reinterpret(words, ty)
                 } else {
@@ -520,27 +526,29 @@ impl Round<'_, '_> {
         })
     }
 
-    /// Sixteen elements, as words, that are in two lines, which are vectors at aligned addresses: each line is shuffled so that its elements come
-    /// to their lanes. `place` is where the last element is in its line.
-    fn two_lines(&mut self, number: usize, place: Option<u32>) -> Value {
+    /// Emits a load of sixteen elements from two lines (vectors at aligned addresses). Shuffles
+    /// move the elements of each line to their lanes. `position` is the index of the last element in
+    /// its line.
+    fn two_lines(&mut self, number: usize, position: Option<u32>) -> Value {
         let plan = self.emitter.plan;
         let (access, carries) = (&plan.accesses[number], plan.may_carry[number]);
         let (size, line) = (access.size(), access.bytes().cast_signed());
         let last_lane = LANES - 1;
-        // The line of the last element, the one of the first, how elements come to their lanes, and the lanes of the last line.
+        // The pointers and offsets of the last and first line, the shuffle indices, and the lanes
+        // of the last line.
         let (pointer, last, first, index, mask);
-        match place {
-            Some(place) => {
+        match position {
+            Some(position) => {
                 let (base, offset) = self.pointer(&access.near, access.bytes());
                 pointer = (base, base);
-                last = offset.wrapping_add((last_lane * size).cast_signed() - (place * size).cast_signed());
+                last = offset.wrapping_add((last_lane * size).cast_signed() - (position * size).cast_signed());
                 first = last.wrapping_sub(line);
                 let setup = self.emitter.setup;
                 index = self
                     .emitter
-                    .lane_numbers(setup, types::I32X16, |lane| (lane + place + 1) % LANES);
+                    .lane_numbers(setup, types::I32X16, |lane| (lane + position + 1) % LANES);
                 mask = self.emitter.lane_numbers(setup, types::I32X16, |lane| {
-                    if lane + place >= last_lane { u32::MAX } else { 0 }
+                    if lane + position >= last_lane { u32::MAX } else { 0 }
                 });
             }
             None => {
@@ -554,30 +562,30 @@ impl Round<'_, '_> {
                 let first_line = cursor.ins().band(address, whole);
                 let element = match size.trailing_zeros() {
                     0 => end,
-                    way => {
-                        let way = cursor.ins().iconst(types::I32, i64::from(way));
-                        cursor.ins().ushr(end, way)
+                    distance => {
+                        let distance = cursor.ins().iconst(types::I32, i64::from(distance));
+                        cursor.ins().ushr(end, distance)
                     }
                 };
                 let lanes = cursor.ins().iconst(types::I32, i64::from(last_lane));
-                let place = cursor.ins().band(element, lanes);
+                let position = cursor.ins().band(element, lanes);
                 let one = cursor.ins().iconst(types::I32, 1);
-                let distance = cursor.ins().iadd(place, one);
+                let distance = cursor.ins().iadd(position, one);
                 let distance = cursor.ins().splat(types::I32X16, distance);
                 let sum = cursor.ins().iadd(numbers, distance);
                 let lanes_of = cursor.ins().splat(types::I32X16, lanes);
                 index = cursor.ins().band(sum, lanes_of);
-                // Lanes from 15 - place on.
-                let least = cursor.ins().isub(lanes, place);
+                // The lanes from 15 - position upwards.
+                let least = cursor.ins().isub(lanes, position);
                 let least = cursor.ins().splat(types::I32X16, least);
                 mask = cursor.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, numbers, least);
                 let bytes = access.bytes();
                 let first_pointer = if carries {
                     first_line
                 } else {
-                    self.moving(first_line, bytes)
+                    self.moving_pointer(first_line, bytes)
                 };
-                pointer = (self.moving(last_line, bytes), first_pointer);
+                pointer = (self.moving_pointer(last_line, bytes), first_pointer);
                 (last, first) = (0, 0);
             }
         }
@@ -585,17 +593,17 @@ impl Round<'_, '_> {
         let last_words = self.line((number, Part::LastLine), pointer.0, last, carries);
         let last_words = self.shuffle(body, last_words, index);
         let first_words = if carries {
-            // What the round before loaded last.
+            // The last line of the previous iteration.
             let setup = self.emitter.setup;
-            let start = match place {
+            let start = match position {
                 Some(_) => self.emitter.base(setup, &access.near),
                 None => pointer.1,
             };
             let line = self.words_at(setup, (number, Part::FirstLine), start, first);
             let start = self.shuffle(setup, line, index);
-            let place = self.carry(start);
-            self.emitter.carried[place].next = last_words;
-            self.emitter.carried[place].param
+            let position = self.carry(start);
+            self.emitter.carried[position].next = last_words;
+            self.emitter.carried[position].param
         } else {
             let line = self.line((number, Part::FirstLine), pointer.1, first, carries);
             self.shuffle(body, line, index)
@@ -603,7 +611,7 @@ impl Round<'_, '_> {
         self.body().ins().bitselect(mask, last_words, first_words)
     }
 
-    /// A line, loaded once in a round if no store comes near.
+    /// Loads a line. With `once`, reuses a line loaded in this iteration.
     fn line(&mut self, part: (usize, Part), pointer: Value, offset: i32, once: bool) -> Value {
         let key = (pointer, offset, self.emitter.plan.accesses[part.0].element);
         if once && let Some(&known) = self.lines.get(&key) {
@@ -616,14 +624,14 @@ impl Round<'_, '_> {
         loaded
     }
 
-    /// Notes what a vector load is a part of.
+    /// Records the part of the access that a vector load covers.
     fn claim(&mut self, loaded: Value, number: usize, part: Part) {
         if let ValueDef::Result(inst, _) = self.emitter.func.dfg.value_def(loaded) {
             self.emitter.claims.parts.push((inst, number, part));
         }
     }
 
-    /// An aligned vector of an access's elements, as words.
+    /// Loads an aligned vector of an access's elements, as words.
     fn words_at(&mut self, block: Block, (number, part): (usize, Part), pointer: Value, offset: i32) -> Value {
         let access = &self.emitter.plan.accesses[number];
         let ty = vector_of(access.element.as_int()).unwrap_or(types::I32X16);
@@ -638,7 +646,7 @@ impl Round<'_, '_> {
     }
 }
 
-/// The vector type of sixteen elements of this type.
+/// Returns the vector type of sixteen elements of this type.
 fn vector_type(element: Type, at: impl fmt::Display) -> Result<Type, CompileError> {
     vector_of(element).ok_or_else(|| broken(at, "a type that lanes have"))
 }

@@ -1,18 +1,19 @@
-//! Vectorisation: sixteen rounds of an innermost loop become one of vectors.
+//! Loop vectorization: sixteen iterations of an innermost loop become one iteration on vectors.
 //!
-//! A loop in front of the scalar one does sixteen rounds at a time, as long as there are as many; the scalar one does what is left,
-//! or everything, where a check at run time finds that addresses are not aligned or arrays overlap. What is not certain to be
-//! right, or not worth it, stays as it is, and [`crate::remarks`] says why.
+//! The vector loop precedes the scalar loop and executes sixteen iterations at a time while at
+//! least sixteen remain. The scalar loop executes the remainder, or everything if a test at run
+//! time finds unaligned addresses or overlapping arrays. A loop remains scalar if vectorization may
+//! be wrong or is not profitable; [`crate::remarks`] reports the reason.
 //!
-//! | file | what it knows |
+//! | file | content |
 //! |---|---|
-//! | `shape` | the way through a round, and how rounds are counted |
+//! | `shape` | control flow of an iteration, and the exit test |
 //! | `access` | loads and stores: bases, strides, alignment |
-//! | `depend` | which of them may meet |
-//! | `reduction` | what rounds add up |
-//! | `values` | what each value is as a vector |
-//! | `cost` | whether it is worth it |
-//! | `plan` | all of that about one loop |
+//! | `depend` | dependences between accesses |
+//! | `reduction` | reductions |
+//! | `values` | each value as a vector |
+//! | `cost` | profitability |
+//! | `plan` | the decisions about one loop |
 //! | `emit`, `lanes` | the vector loop |
 
 mod access;
@@ -41,20 +42,22 @@ use cranelift_codegen::ir::Block;
 use plan::Plan;
 use rustc_hash::FxHashSet;
 
-/// How many loops of a function are vectorised at most: after each, everything is looked at again.
-const MOST_LOOPS: usize = 64;
+/// The maximum number of vectorized loops in a function; limits compile time, since the analyses
+/// are repeated after each.
+const MAX_LOOPS: usize = 64;
 
-/// What the pass did.
+/// The result of the pass.
 #[derive(Debug, Default)]
 pub struct Done {
-    /// What is to be said about the loops, in the order in which they were looked at: inner ones of later code first.
+    /// Remarks about the loops in the order of their analysis: inner loops of later code first.
     pub remarks: Vec<LoopRemark>,
-    /// The scalar loops that do a few rounds at most: no more copies of them are worth it.
-    pub rests: FxHashSet<Block>,
+    /// Scalar loops that execute only a few remaining iterations, so that unrolling is not
+    /// profitable.
+    pub remainders: FxHashSet<Block>,
 }
 
 impl Done {
-    /// Whether anything changed.
+    /// Returns whether the function changed.
     pub fn changed(&self) -> bool {
         self.remarks
             .iter()
@@ -62,7 +65,7 @@ impl Done {
     }
 }
 
-/// Vectorises what is worth it. The loops of the function must have been found.
+/// Vectorizes the profitable loops. Requires the loop analysis.
 ///
 /// # Errors
 ///
@@ -72,21 +75,21 @@ pub fn run(ctx: &mut Context, isa: &Isa) -> Result<Done, CompileError> {
     let mut done = Done::default();
     let mut seen: FxHashSet<Block> = FxHashSet::default();
     let mut vectorised = 0;
-    // What is known of the other loops is out of date once one is changed.
+    // A change of one loop invalidates the information about the others.
     loop {
         let loops = loops::find(ctx);
         let ranges = loops::ranges(ctx, &loops);
         let mut changed = false;
-        // Copies of cold loops are not worth their size.
+        // Cold loops are not worth their code size.
         let warm = |lp: &&NaturalLoop| lp.innermost && !ctx.func.layout.is_cold(lp.header);
         for lp in loops.iter().rev().filter(warm).collect::<Vec<_>>() {
             if !seen.insert(lp.header) {
                 continue;
             }
-            let plan = if vectorised < MOST_LOOPS {
+            let plan = if vectorised < MAX_LOOPS {
                 Plan::of(ctx, legality, &loops, &ranges, lp)
             } else {
-                Err(Reason::ManyLoops(MOST_LOOPS))
+                Err(Reason::ManyLoops(MAX_LOOPS))
             };
             let outcome = match plan {
                 Ok(plan) => {
@@ -99,7 +102,7 @@ pub fn run(ctx: &mut Context, isa: &Isa) -> Result<Done, CompileError> {
                     changed = true;
                     let summary = plan.summary;
                     if !summary.alignment_check && summary.overlap_checks == 0 {
-                        done.rests.insert(lp.header);
+                        done.remainders.insert(lp.header);
                     }
                     LoopOutcome::Vectorised(summary)
                 }

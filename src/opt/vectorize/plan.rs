@@ -1,35 +1,36 @@
-//! What is to become of a loop: everything that is known before anything is changed.
+//! The plan of the vectorization of a loop. Planning does not change the function.
 
 use super::access::{Access, Addresses, AlignmentCheck, Form};
 use super::cost;
 use super::depend::{self, Check};
 use super::reduction::{self, Reduction};
-use super::shape::{Passed, Shape};
-use super::values::{self, Kind, ROUNDS, Values};
+use super::shape::{ParamValue, Shape};
+use super::values::{self, ITERATIONS_PER_VECTOR, Kind, Values};
 use crate::error::CompileError;
 use crate::legalize::Legality;
 use crate::remarks::{Reason, Vectorised};
 use crate::shape::vector_of;
-use clif_opt::loops::{self, Induction, NaturalLoop, Ranges};
+use clif_opt::loops::{self, InductionVariable, NaturalLoop, Ranges};
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::{Function, Inst, StackSlot, Value, ValueDef};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt;
 
-/// How far values that are used after the loop are followed.
+/// The maximum depth of definitions that are followed for values with uses after the loop.
 const DEPTH: u32 = 8;
 
-/// Where the last rounds are done.
+/// The code that executes the last iterations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tail {
-    /// By the scalar loop, always.
+    /// The scalar loop always executes the last iterations.
     Loop,
-    /// By the scalar loop, if any are left. These values of the loop are used later.
+    /// The scalar loop executes the remainder, if there is one. These values of the loop have later
+    /// uses.
     Leave(Vec<Value>),
 }
 
 impl Tail {
-    /// The values that are used later, if the vector loop may be the end.
+    /// Returns the values with later uses, if the scalar loop may be skipped.
     pub fn escapes(&self) -> Option<&[Value]> {
         match self {
             Self::Loop => None,
@@ -38,58 +39,58 @@ impl Tail {
     }
 }
 
-/// What is to become of a loop.
+/// The plan for a loop.
 #[derive(Debug)]
 pub struct Plan {
     /// The loop.
     pub lp: NaturalLoop,
-    /// Its shape.
+    /// Its control flow.
     pub shape: Shape,
-    /// Its variables.
-    pub variables: Vec<Induction>,
+    /// Its induction variables.
+    pub variables: Vec<InductionVariable>,
     /// Its reductions.
     pub reductions: Vec<Reduction>,
     /// Its accesses.
     pub accesses: Vec<Access>,
-    /// The tests of alignment in front of the vector loop.
+    /// The alignment tests before the vector loop.
     pub alignment: Vec<AlignmentCheck>,
-    /// The tests in front of the vector loop that accesses do not overlap.
+    /// The overlap tests before the vector loop.
     pub checks: Vec<Check>,
-    /// The accesses that may take over what they loaded in the round before.
+    /// The accesses that may reuse the line of the previous vector iteration.
     pub may_carry: Vec<bool>,
-    /// What values are.
+    /// The representations of values.
     pub kinds: FxHashMap<Value, Kind>,
-    /// The instructions that are done on lanes.
+    /// The instructions that execute on lanes.
     pub lanewise: FxHashSet<Inst>,
-    /// The variables that are needed as lanes.
+    /// The induction variables that have uses as lanes.
     pub counting: Vec<Value>,
-    /// Where the last rounds are done.
+    /// The code that executes the last iterations.
     pub tail: Tail,
-    /// How many rounds the vector loop and what follows it do, if that is known; one less than there are if the last one is done by
-    /// the scalar loop in any case.
-    pub rounds: Option<u64>,
-    /// Slots that have to be aligned to lines.
+    /// The constant number of iterations for the vector loop and its remainder; excludes the last
+    /// iteration if the scalar loop always executes it.
+    pub iterations: Option<u64>,
+    /// The stack slots that must be aligned to cache lines.
     pub aligned_slots: Vec<StackSlot>,
-    /// What is said about it.
+    /// The summary for remarks.
     pub summary: Vectorised,
 }
 
 impl Plan {
-    /// What a value is.
+    /// Returns the representation of a value.
     ///
     /// # Errors
     ///
-    /// [`CompileError::Internal`] if planning did not reach the value.
+    /// [`CompileError::Internal`] if planning did not classify the value.
     pub fn kind(&self, value: Value) -> Result<Kind, CompileError> {
         let known = self.kinds.get(&value).copied();
         known.ok_or_else(|| broken(value, "a value that planning has classified"))
     }
 
-    /// A plan for an innermost loop.
+    /// Plans the vectorization of an innermost loop.
     ///
     /// # Errors
     ///
-    /// Why there is none.
+    /// The reason why the loop is not vectorized.
     pub fn of(
         ctx: &Context,
         legality: Legality<'_>,
@@ -99,12 +100,12 @@ impl Plan {
     ) -> Result<Self, Reason> {
         let func = &ctx.func;
         let shape = Shape::of(ctx, lp)?;
-        let variables = loops::inductions(func, lp);
+        let variables = loops::induction_variables(func, lp);
         let most = shape
             .known()
-            .or_else(|| Some(loops::most_rounds(func, lp, &shape.exit, ranges)?.saturating_sub(1)))
+            .or_else(|| Some(loops::max_trip_count(func, lp, &shape.exit, ranges)?.saturating_sub(1)))
             .map(|before| before.saturating_add(shape.at_end.into()));
-        if let Some(most) = most.filter(|&most| most < ROUNDS) {
+        if let Some(most) = most.filter(|&most| most < ITERATIONS_PER_VECTOR) {
             return Err(Reason::FewRounds(most));
         }
         let addresses = Addresses {
@@ -118,7 +119,7 @@ impl Plan {
             for inst in func.layout.block_insts(block) {
                 let opcode = func.dfg.insts[inst].opcode();
                 match addresses.of(inst)? {
-                    // It would be done whether the block is passed or not.
+                    // The vector loop would execute the access unconditionally.
                     Some(_) if shape.optional.contains(&block) => return Err(Reason::Branches(block)),
                     Some(access) => accesses.push(access),
                     None if opcode.is_branch() || values::is_pure(opcode) => {}
@@ -152,22 +153,22 @@ impl Plan {
         for reduction in &reductions {
             values.kind(reduction.result)?;
         }
-        // What is loaded for nobody is not loaded.
-        accesses.retain(|access| access.form == Form::OnePlace || values.lanewise.contains(&access.inst));
-        if accesses.iter().all(|access| access.form == Form::OnePlace) {
+        // Dead loads are omitted.
+        accesses.retain(|access| access.form == Form::Invariant || values.lanewise.contains(&access.inst));
+        if accesses.iter().all(|access| access.form == Form::Invariant) {
             return Err(Reason::NoArrays);
         }
         let alignment = addresses.choose_forms(&mut accesses)?;
         let known = shape.known().map(|before| before + u64::from(shape.at_end));
-        // Iterations are counted in 32 bits.
+        // The vector loop counts iterations in 32 bits.
         if known.is_some_and(|known| u32::try_from(known).is_err()) {
             return Err(Reason::NotCounted);
         }
         let dependences = depend::find(func, &accesses, known, ranges)?;
         let tail = tail(func, lp, &shape, &values);
         let leaves = tail != Tail::Loop;
-        let rounds = shape.known().map(|before| before + u64::from(leaves));
-        if let Some(few) = rounds.filter(|&rounds| rounds < ROUNDS) {
+        let iterations = shape.known().map(|before| before + u64::from(leaves));
+        if let Some(few) = iterations.filter(|&iterations| iterations < ITERATIONS_PER_VECTOR) {
             return Err(Reason::FewRounds(few));
         }
         let costs = cost::of(
@@ -177,10 +178,10 @@ impl Plan {
             &dependences.checks,
             &dependences.may_carry,
         );
-        costs.decide(rounds, most)?;
+        costs.decide(iterations, most)?;
         let unaligned = |access: &&Access| matches!(access.form, Form::TwoLines(_));
         let summary = Vectorised {
-            lanes: ROUNDS as u32,
+            lanes: ITERATIONS_PER_VECTOR as u32,
             rounds: known,
             reductions: reductions.len(),
             unaligned_loads: accesses.iter().filter(unaligned).count(),
@@ -207,7 +208,7 @@ impl Plan {
             lanewise,
             counting,
             tail,
-            rounds,
+            iterations,
             aligned_slots: alignment.slots,
             summary,
             shape,
@@ -215,12 +216,13 @@ impl Plan {
     }
 }
 
-/// The error for a broken invariant of the pass.
+/// Returns the error for a broken invariant of the pass.
 pub fn broken(at: impl fmt::Display, expected: &'static str) -> CompileError {
     CompileError::internal("vectorize", at, expected)
 }
 
-/// Whether the vector loop may be the end: all that is used later is known there.
+/// Returns whether the scalar loop may be skipped: all values with later uses must be available
+/// after the vector loop.
 fn tail(func: &Function, lp: &NaturalLoop, shape: &Shape, values: &Values<'_>) -> Tail {
     if !shape.at_end || !shape.is_exact() {
         return Tail::Loop;
@@ -232,7 +234,7 @@ fn tail(func: &Function, lp: &NaturalLoop, shape: &Shape, values: &Values<'_>) -
     if known { Tail::Leave(escapes) } else { Tail::Loop }
 }
 
-/// Whether what the value was in the last round is known after the vector loop.
+/// Returns whether the value of the last iteration is available after the vector loop.
 fn is_known_at_the_end(
     func: &Function,
     lp: &NaturalLoop,
@@ -253,9 +255,9 @@ fn is_known_at_the_end(
     {
         return false;
     }
-    match (func.dfg.value_def(value), shape.passed.get(&value)) {
-        (_, Some(&Passed::Same(same))) => of(same),
-        (_, Some(Passed::Either { .. })) => false,
+    match (func.dfg.value_def(value), shape.param_values.get(&value)) {
+        (_, Some(&ParamValue::Same(same))) => of(same),
+        (_, Some(ParamValue::Either { .. })) => false,
         (ValueDef::Result(inst, 0), _) => {
             if values.lanewise.contains(&inst) {
                 return matches!(values.kinds.get(&value), Some(Kind::Lanes(_)));

@@ -1,30 +1,30 @@
-//! Values that every round adds to, in an order that does not matter.
+//! Reductions: values that a loop accumulates by an associative operation.
 
-use super::shape::{Passed, Shape};
+use super::shape::{ParamValue, Shape};
 use crate::remarks::Reason;
 use clif_opt::edit;
-use clif_opt::loops::{Induction, NaturalLoop};
+use clif_opt::loops::{InductionVariable, NaturalLoop};
 use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, Type, Value, types};
 
 /// A reduction.
 #[derive(Clone, Debug)]
 pub struct Reduction {
-    /// The parameter of the header.
+    /// The header parameter.
     pub param: Value,
-    /// What combines lanes, and what came before with the lanes.
+    /// The operation that combines the lanes, and the lanes with the initial value.
     pub opcode: Opcode,
-    /// What it is after a round.
+    /// The value after an iteration.
     pub result: Value,
-    /// The values between parameter and result. In the vector loop each lane of them has a part of the sum, so no lane is the value
-    /// of an iteration.
+    /// The values between parameter and result. In the vector loop, their lanes are partial sums,
+    /// not values of an iteration.
     pub partial: Vec<Value>,
     /// The type of an element.
     pub ty: Type,
 }
 
 impl Reduction {
-    /// The number that changes nothing; `None` if any value combined with itself is that value, so that every lane can start with
-    /// what came before.
+    /// Returns the identity of the operation. Returns `None` if the operation is idempotent, so
+    /// that every lane can start with the initial value.
     pub fn identity(&self) -> Option<i64> {
         match self.opcode {
             Opcode::Iadd | Opcode::Bor | Opcode::Bxor => Some(0),
@@ -35,19 +35,19 @@ impl Reduction {
     }
 }
 
-/// The reductions among the header's parameters.
+/// Finds the reductions among the header's parameters.
 ///
 /// # Errors
 ///
-/// Of a parameter that is neither a variable nor a reduction, what it is.
+/// The reason if a parameter is neither an induction variable nor a reduction.
 pub fn find(
     func: &Function,
     lp: &NaturalLoop,
     shape: &Shape,
-    variables: &[Induction],
+    variables: &[InductionVariable],
 ) -> Result<Vec<Reduction>, Reason> {
     let mut found = Vec::new();
-    let next = edit::args(func, lp.back).unwrap_or_default();
+    let next = edit::args(func, lp.back_edge).unwrap_or_default();
     for (&param, next) in func.dfg.block_params(lp.header).iter().zip(next) {
         if variables.iter().any(|variable| variable.param == param) || func.dfg.resolve_aliases(next) == param {
             continue;
@@ -57,16 +57,16 @@ pub fn find(
     Ok(found)
 }
 
-/// A value through parameters of blocks that are always the same.
+/// Follows block parameters that have a single value.
 fn through(func: &Function, shape: &Shape, value: Value) -> Value {
     let mut value = func.dfg.resolve_aliases(value);
-    while let Some(&Passed::Same(same)) = shape.passed.get(&value) {
+    while let Some(&ParamValue::Same(same)) = shape.param_values.get(&value) {
         value = func.dfg.resolve_aliases(same);
     }
     value
 }
 
-/// Follows the parameter through the instructions that add to it, up to what it is in the next round.
+/// Follows a parameter through the operations of the reduction to its next value.
 fn chain(func: &Function, lp: &NaturalLoop, shape: &Shape, param: Value, next: Value) -> Result<Reduction, Reason> {
     let ty = func.dfg.value_type(param);
     let carried = Reason::Carried(ty);
@@ -87,7 +87,7 @@ fn chain(func: &Function, lp: &NaturalLoop, shape: &Shape, param: Value, next: V
         }
         let sides = args.map(|arg| through(func, shape, arg) == at);
         let opcode = match (opcode, sides) {
-            // What is subtracted in every round could as well be summed up and subtracted.
+            // Repeated subtraction is the subtraction of a sum.
             (Opcode::Isub, [true, false]) => Opcode::Iadd,
             (
                 Opcode::Iadd
@@ -112,7 +112,7 @@ fn chain(func: &Function, lp: &NaturalLoop, shape: &Shape, param: Value, next: V
             partial.push(at);
         }
     }
-    // In a round nobody else sees it.
+    // No other instruction of the iteration uses the value.
     let opcode = combined.ok_or(carried.clone())?;
     if !users(func, lp, shape, result).is_empty() || !matches!(ty, types::I8 | types::I16 | types::I32) {
         return Err(carried);
@@ -127,16 +127,18 @@ fn chain(func: &Function, lp: &NaturalLoop, shape: &Shape, param: Value, next: V
 }
 
 fn block_of(func: &Function, inst: Inst) -> cranelift_codegen::ir::Block {
-    clif_opt::loops::definition(func, func.dfg.first_result(inst))
+    clif_opt::loops::defining_block(func, func.dfg.first_result(inst))
 }
 
-/// The instructions of the loop that use the value, other than by passing it on; each as often as it does.
+/// Returns the instructions of the loop that use the value, with one item for each use. Arguments
+/// of branches do not count.
 fn users(func: &Function, lp: &NaturalLoop, shape: &Shape, value: Value) -> Vec<Inst> {
     let mut found = Vec::new();
     for &block in &lp.blocks {
         for inst in func.layout.block_insts(block) {
             let branch = func.dfg.insts[inst].opcode().is_branch();
-            // Of a branch only what it tests; where it passes the value on, parameters are looked through or have no other use.
+            // Only the condition of a branch counts. The analysis follows block parameters that it
+            // passes the value to, or they have no other use.
             let args = func.dfg.inst_args(inst);
             let uses = args.iter().filter(|&&arg| through(func, shape, arg) == value);
             found.extend(uses.map(|_| inst));
@@ -148,7 +150,7 @@ fn users(func: &Function, lp: &NaturalLoop, shape: &Shape, value: Value) -> Vec<
     found
 }
 
-/// Whether a branch passes the value to a parameter that may be something else as well.
+/// Returns whether a branch passes the value to a parameter that has several possible values.
 fn chosen(func: &Function, shape: &Shape, branch: Inst, value: Value) -> bool {
     edit::destinations(func, branch).iter().any(|call| {
         let to = call.block(&func.dfg.value_lists);
@@ -156,7 +158,7 @@ fn chosen(func: &Function, shape: &Shape, branch: Inst, value: Value) -> bool {
         let params = func.dfg.block_params(to).iter();
         args.zip(params).any(|(arg, param)| {
             let same = arg.as_value().is_some_and(|arg| through(func, shape, arg) == value);
-            same && matches!(shape.passed.get(param), Some(Passed::Either { .. }))
+            same && matches!(shape.param_values.get(param), Some(ParamValue::Either { .. }))
         })
     })
 }

@@ -1,5 +1,5 @@
-//! Loops that can be done several rounds at a time as far as their control flow goes: one exit that counts, and rounds that always
-//! take the same way, but for choices between values.
+//! Analyzes whether the control flow of a loop permits vectorization: one counted exit, and
+//! iterations on a fixed path apart from selects between values.
 
 use crate::remarks::Reason;
 use clif_opt::edit::{self, Edge};
@@ -9,58 +9,58 @@ use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Value, types};
 use rustc_hash::FxHashMap;
 
-/// What a parameter of a block within a round is.
+/// The value of a block parameter within an iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Passed {
-    /// Always this value.
+pub enum ParamValue {
+    /// A single value.
     Same(Value),
-    /// One of two.
+    /// One of two values.
     Either {
-        /// What decides.
+        /// The condition.
         condition: Value,
-        /// The value if it is not 0.
+        /// The value if the condition is nonzero.
         yes: Value,
-        /// The value if it is 0.
+        /// The value if the condition is 0.
         no: Value,
     },
 }
 
-/// How the loop counts.
+/// The kind of exit test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
-    /// Until the variable meets the bound.
-    Meets,
-    /// As long as variable and bound compare so.
-    Stays(IntCC),
+pub enum ExitTest {
+    /// The loop exits when the variable equals the bound.
+    Equality,
+    /// The loop continues while variable and bound satisfy the condition.
+    Order(IntCC),
 }
 
-/// A loop of this kind.
+/// The control flow of a loop that can be vectorized.
 #[derive(Debug)]
 pub struct Shape {
-    /// The blocks of a round, in order.
+    /// The blocks of an iteration, in order.
     pub blocks: Vec<Block>,
-    /// Those that are not passed in every round; what they do must not be seen.
+    /// Blocks that some iterations skip. They must not have side effects.
     pub optional: Vec<Block>,
-    /// What parameters of blocks other than the header are.
-    pub passed: FxHashMap<Value, Passed>,
+    /// The values of parameters of blocks other than the header.
+    pub param_values: FxHashMap<Value, ParamValue>,
     /// The exit.
     pub exit: CountedExit,
-    /// How it counts.
-    pub pace: Pace,
-    /// The power of two that the variable moves by.
+    /// The kind of exit test.
+    pub exit_test: ExitTest,
+    /// The logarithm of the step, which is a power of two.
     pub shift: u32,
     /// Whether the variable counts up.
     pub up: bool,
-    /// Whether the loop is left at the end of a round, so that all rounds are whole.
+    /// Whether the exit test is at the end of an iteration, so that all iterations are complete.
     pub at_end: bool,
 }
 
 impl Shape {
-    /// The shape of an innermost loop.
+    /// Analyzes an innermost loop.
     ///
     /// # Errors
     ///
-    /// What is in the way.
+    /// The reason why the loop cannot be vectorized.
     pub fn of(ctx: &Context, lp: &NaturalLoop) -> Result<Self, Reason> {
         let func = &ctx.func;
         if lp.exits.len() != 1 {
@@ -77,14 +77,14 @@ impl Shape {
             return Err(Reason::Counter(variable.ty, step));
         }
         let up = step > 0;
-        let pace = pace(&exit, up)?;
+        let exit_test = exit_test(&exit, up)?;
         let mut walk = Walk {
             func,
             lp,
             exit: exit.edge,
             blocks: Vec::new(),
             optional: Vec::new(),
-            passed: FxHashMap::default(),
+            param_values: FxHashMap::default(),
         };
         walk.run()?;
         let only_jumps = |block: Block| func.layout.first_inst(block) == func.layout.last_inst(block);
@@ -94,34 +94,34 @@ impl Shape {
         Ok(Self {
             blocks: walk.blocks,
             optional: walk.optional,
-            passed: walk.passed,
+            param_values: walk.param_values,
             exit,
-            pace,
+            exit_test,
             shift: size.trailing_zeros(),
             up,
             at_end,
         })
     }
 
-    /// How many rounds there are from the start of one to the test that leaves, without the one that it is in, if that is known.
+    /// Returns the constant trip count, minus one.
     pub fn known(&self) -> Option<u64> {
         self.exit.count.map(|count| count - 1)
     }
 
-    /// Whether the number of rounds that is computed at run time is the number that there are, and not fewer.
+    /// Returns whether the trip count computed at run time is exact, not a lower bound.
     pub fn is_exact(&self) -> bool {
-        let strict = match self.pace {
-            Pace::Meets => true,
-            Pace::Stays(condition) => condition == condition.without_equal(),
+        let strict = match self.exit_test {
+            ExitTest::Equality => true,
+            ExitTest::Order(condition) => condition == condition.without_equal(),
         };
         self.exit.count.is_some() || strict && self.shift == 0
     }
 }
 
-/// How the exit counts, if a number of rounds follows from it.
-fn pace(exit: &CountedExit, up: bool) -> Result<Pace, Reason> {
+/// Returns the kind of exit test, if it determines a trip count.
+fn exit_test(exit: &CountedExit, up: bool) -> Result<ExitTest, Reason> {
     if exit.leaves == IntCC::Equal {
-        return Ok(Pace::Meets);
+        return Ok(ExitTest::Equality);
     }
     let stays = exit.leaves.complement();
     let grows = match stays {
@@ -133,20 +133,20 @@ fn pace(exit: &CountedExit, up: bool) -> Result<Pace, Reason> {
         _ => false,
     };
     if grows == up {
-        Ok(Pace::Stays(stays))
+        Ok(ExitTest::Order(stays))
     } else {
         Err(Reason::NotCounted)
     }
 }
 
-/// A walk along the blocks of a round.
+/// A walk along the blocks of an iteration.
 struct Walk<'a> {
     func: &'a Function,
     lp: &'a NaturalLoop,
     exit: Edge,
     blocks: Vec<Block>,
     optional: Vec<Block>,
-    passed: FxHashMap<Value, Passed>,
+    param_values: FxHashMap<Value, ParamValue>,
 }
 
 impl Walk<'_> {
@@ -169,7 +169,7 @@ impl Walk<'_> {
                 _ => return Err(branches),
             }
         }
-        // What is left would be reached from nowhere.
+        // Blocks that remain would be unreachable.
         if self.blocks.len() == self.lp.blocks.len() {
             Ok(())
         } else {
@@ -177,19 +177,24 @@ impl Walk<'_> {
         }
     }
 
-    /// Goes along an edge that is always taken.
+    /// Follows an edge that is always taken.
     fn follow(&mut self, edge: Edge) -> Option<Block> {
         let to = edit::target(self.func, edge)?;
         if to != self.lp.header {
             let args = edit::args(self.func, edge)?;
             let params = self.func.dfg.block_params(to);
-            self.passed
-                .extend(params.iter().zip(args).map(|(&param, arg)| (param, Passed::Same(arg))));
+            self.param_values.extend(
+                params
+                    .iter()
+                    .zip(args)
+                    .map(|(&param, arg)| (param, ParamValue::Same(arg))),
+            );
         }
         Some(to)
     }
 
-    /// Goes along both ways of a branch until they meet again, in the next block or the one after that.
+    /// Follows both destinations of a branch to the block where they join: the next block or the
+    /// one after it.
     fn choose(&mut self, condition: Value, branch: Inst) -> Option<Block> {
         let edges = [0, 1].map(|number| Edge { inst: branch, number });
         let [first, second] = edges.map(|edge| edit::target(self.func, edge));
@@ -201,16 +206,16 @@ impl Walk<'_> {
             let to = edit::target(self.func, edge).filter(|_| jump)?;
             Some((edge, to))
         };
-        // A block on one way alone has one way in: the branch.
-        let (ways, join) = match (after(first), after(second)) {
+        // A block on only one of the paths has the branch as its single predecessor.
+        let (path_edges, join) = match (after(first), after(second)) {
             _ if first == second => (edges, first),
             (Some((edge, to)), _) if to == second => ([edge, edges[1]], second),
             (_, Some((edge, to))) if to == first => ([edges[0], edge], first),
             (Some((one, to)), Some((other, same))) if to == same => ([one, other], to),
             _ => return None,
         };
-        for (way, edge) in ways.into_iter().zip(edges) {
-            if way != edge {
+        for (path_edge, edge) in path_edges.into_iter().zip(edges) {
+            if path_edge != edge {
                 let block = edit::target(self.func, edge)?;
                 if block == self.lp.header || !self.lp.contains(block) || self.predecessors(block) != 1 {
                     return None;
@@ -223,14 +228,18 @@ impl Walk<'_> {
         if join == self.lp.header || self.predecessors(join) != 2 {
             return None;
         }
-        let (yes, no) = (edit::args(self.func, ways[0])?, edit::args(self.func, ways[1])?);
+        let (yes, no) = (
+            edit::args(self.func, path_edges[0])?,
+            edit::args(self.func, path_edges[1])?,
+        );
         for ((&param, yes), no) in self.func.dfg.block_params(join).iter().zip(yes).zip(no) {
-            self.passed.insert(param, Passed::Either { condition, yes, no });
+            self.param_values
+                .insert(param, ParamValue::Either { condition, yes, no });
         }
         Some(join)
     }
 
-    /// How many edges of the loop lead to the block.
+    /// Returns the number of edges in the loop that lead to the block.
     fn predecessors(&self, block: Block) -> usize {
         let calls = self
             .lp

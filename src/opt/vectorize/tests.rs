@@ -1,4 +1,4 @@
-//! Faults in vector loops, and the check that finds them.
+//! Injects faults into vector loops; the checker must find them.
 
 use super::check;
 use super::emit;
@@ -13,7 +13,7 @@ use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode};
 use cranelift_codegen::settings::{self, Configurable};
 use std::sync::Arc;
 
-/// Two arrays and sums, with a trip count that is first known at run time; the tests of count, alignment and overlap are all there.
+/// Two arrays and reductions with an unknown trip count; has tests of count, alignment and overlap.
 const TWO_ARRAYS: &str = "
 function %f(i32, i32, i32, i32) {
 block0(v0: i32, v1: i32, v2: i32, v3: i32):
@@ -35,7 +35,7 @@ block2:
     return
 }";
 
-/// Elements of two sizes on one base, and a step of the counter that is more than one.
+/// Elements of two sizes on one base, and a step greater than one.
 const TWO_SIZES: &str = "
 function %f(i32, i32, i32) {
 block0(v0: i32, v1: i32, v2: i32):
@@ -69,7 +69,7 @@ fn isa() -> Arc<Isa> {
         .unwrap()
 }
 
-/// The function with a vector loop in front of its scalar one.
+/// Vectorizes the loop of the function.
 fn vectorized(text: &str) -> (Function, Vec<NaturalLoop>, VectorLoop) {
     let func = cranelift_reader::parse_functions(text).unwrap().remove(0);
     let mut ctx = Context::for_function(func);
@@ -85,11 +85,12 @@ fn vectorized(text: &str) -> (Function, Vec<NaturalLoop>, VectorLoop) {
     (ctx.func, loops, made)
 }
 
-/// Small changes of an instruction: other constants, compares, offsets.
+/// Returns variants of an instruction with other constants, conditions or offsets.
 fn faults(func: &Function, inst: Inst) -> Vec<InstructionData> {
     match func.dfg.insts[inst] {
         InstructionData::UnaryImm { opcode, imm } if imm.bits() != 0 => {
-            // Offsets stay even: with an odd one no access of a half-word is valid, so that the vector loop is never entered.
+            // Offsets stay even: an odd offset misaligns every half-word, so that the vector loop
+            // is never entered.
             let (near, part) = if imm.bits() < 256 { (1, 2) } else { (2, 3) };
             let mut others = vec![imm.bits() + near, imm.bits() - near, imm.bits() / part];
             others.dedup();
@@ -113,7 +114,7 @@ fn faults(func: &Function, inst: Inst) -> Vec<InstructionData> {
     }
 }
 
-/// The faults in the blocks of the vector loop that the check does not find, as text.
+/// Returns the number of faults in the vector loop, and the faults that the checker misses as text.
 fn unnoticed(text: &str) -> (usize, Vec<String>) {
     let (func, loops, made) = vectorized(text);
     check::check(&func, &loops, &loops[0], &made).unwrap();
@@ -138,8 +139,8 @@ fn unnoticed(text: &str) -> (usize, Vec<String>) {
     (all, missed)
 }
 
-/// What is not noticed is no fault: a stricter test, one that never succeeds, a compare that means the same where the other tests
-/// succeed, or another value in a lane, which the check does not follow.
+/// Some variants are not wrong: stricter tests, tests that never succeed, and compares that are
+/// equivalent where the other tests succeed. The checker does not follow values in lanes.
 #[test]
 fn the_check_finds_faults_in_conditions_and_addresses() {
     for (text, allowed) in [(TWO_SIZES, 15), (TWO_ARRAYS, 12)] {

@@ -1,60 +1,61 @@
-//! What each value of a round is when sixteen rounds are done at once, as far as somebody needs it.
+//! Classifies the values of an iteration: uniform, lanes or mask in the vector loop. Only values
+//! that have a use there are classified.
 
 use super::access::{Access, Form};
 use super::reduction::Reduction;
-use super::shape::{Passed, Shape};
+use super::shape::{ParamValue, Shape};
 use crate::cost;
 use crate::legalize::{Legality, LegalizeAction};
 use crate::remarks::Reason;
 use crate::shape::vector_of;
 use clif_opt::edit;
-use clif_opt::loops::{self, Induction, NaturalLoop};
+use clif_opt::loops::{self, InductionVariable, NaturalLoop};
 use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, Type, Value, ValueDef};
 use npu_mc::machine::LANES;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-/// What a value of a round is.
+/// The representation of a value in the vector loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The same in every round.
+    /// A scalar that is the same in every iteration.
     Uniform,
-    /// A value for each round: a vector of this type.
+    /// A vector of this type with a lane for each iteration.
     Lanes(Type),
-    /// Whether something holds, for each round: ones or zeros in a vector of this type.
+    /// A condition for each iteration: all ones or zeros in the lanes of a vector of this type.
     Mask(Type),
 }
 
-/// Everything about the loop that values are looked at with.
+/// The context of the classification.
 pub struct Values<'a> {
     /// The function.
     pub func: &'a Function,
-    /// What there is on lanes.
+    /// The operations that are legal on lanes.
     pub legality: Legality<'a>,
     /// The loop.
     pub lp: &'a NaturalLoop,
-    /// Its shape.
+    /// Its control flow.
     pub shape: &'a Shape,
-    /// Its variables.
-    pub variables: &'a [Induction],
+    /// Its induction variables.
+    pub variables: &'a [InductionVariable],
     /// Its reductions.
     pub reductions: &'a [Reduction],
-    /// Its accesses, by instruction.
+    /// Its accesses, in the order of the program.
     pub accesses: &'a [Access],
-    /// What values are, those that were asked for.
+    /// The representations of the values classified so far.
     pub kinds: FxHashMap<Value, Kind>,
-    /// The instructions that are done on lanes.
+    /// The instructions that execute on lanes.
     pub lanewise: FxHashSet<Inst>,
-    /// The variables that are needed as lanes.
+    /// The induction variables that have uses as lanes.
     pub counting: Vec<Value>,
 }
 
 impl Values<'_> {
-    /// What a value is; everything that it needs is noted.
+    /// Classifies a value and everything that it depends on.
     ///
     /// # Errors
     ///
-    /// Why there is no such vector.
+    /// The reason why no vector can represent the value.
     pub fn kind(&mut self, value: Value) -> Result<Kind, Reason> {
         let value = self.func.dfg.resolve_aliases(value);
         if let Some(&known) = self.kinds.get(&value) {
@@ -79,7 +80,7 @@ impl Values<'_> {
             ValueDef::Union(..) => return Err(Reason::Carried(ty)),
         };
         if let Some(access) = self.accesses.iter().find(|access| access.inst == inst) {
-            if access.form == Form::OnePlace {
+            if access.form == Form::Invariant {
                 return Ok(Kind::Uniform);
             }
             let lanes = vector_of(ty).ok_or(Reason::Element(ty))?;
@@ -105,14 +106,14 @@ impl Values<'_> {
     }
 
     fn param(&mut self, value: Value, ty: Type) -> Result<Kind, Reason> {
-        if let Some(&passed) = self.shape.passed.get(&value) {
-            return match passed {
-                Passed::Same(value) => self.kind(value),
-                Passed::Either { condition, yes, no } => {
+        if let Some(&param_values) = self.shape.param_values.get(&value) {
+            return match param_values {
+                ParamValue::Same(value) => self.kind(value),
+                ParamValue::Either { condition, yes, no } => {
                     let kinds = [self.kind(condition)?, self.kind(yes)?, self.kind(no)?];
                     if kinds == [Kind::Uniform; 3] {
-                        // Nothing computes it outside of the loop.
-                        return Err(Reason::Branches(loops::definition(self.func, value)));
+                        // No instruction outside of the loop computes the value.
+                        return Err(Reason::Branches(loops::defining_block(self.func, value)));
                     }
                     self.choice(ty, kinds)
                 }
@@ -129,7 +130,7 @@ impl Values<'_> {
         Err(Reason::Carried(ty))
     }
 
-    /// A choice between two values.
+    /// Classifies a select between two values.
     fn choice(&self, ty: Type, [condition, yes, no]: [Kind; 3]) -> Result<Kind, Reason> {
         let lanes = vector_of(ty).ok_or(Reason::Element(ty))?;
         let mixed = Reason::MixedWidths(Opcode::Select);
@@ -197,8 +198,8 @@ impl Values<'_> {
         }
     }
 
-    /// Whether the operation is one of a mask and a number that leaves the mask or turns it around: `x & 1`, `x ^ 1`, `x == 0`,
-    /// `x != 0`.
+    /// Returns the mask's representation if the operation combines a mask and a constant so that
+    /// the result is the mask or its negation: `x & 1`, `x ^ 1`, `x == 0`, `x != 0`.
     fn negation(&self, inst: Inst, args: &[Value], kinds: &[Kind]) -> Option<Kind> {
         negates(self.func, inst)?;
         match (kinds[0], loops::constant(self.func, args[1])) {
@@ -207,7 +208,7 @@ impl Values<'_> {
         }
     }
 
-    /// That there is such an operation.
+    /// Checks that the operation exists on vectors of the type.
     fn exists(&self, opcode: Opcode, ty: Type) -> Result<(), Reason> {
         let takes = opcode.constraints().ctrl_typeset().is_some_and(|set| set.contains(ty));
         match self.legality.action(opcode, ty) {
@@ -219,21 +220,22 @@ impl Values<'_> {
         }
     }
 
-    /// About how many machine instructions a lane-wise instruction is, other than an access.
+    /// Estimates the number of machine instructions of a lane-wise instruction that is not an
+    /// access.
     pub fn weight(&self, inst: Inst) -> u32 {
         let dfg = &self.func.dfg;
         let opcode = dfg.insts[inst].opcode();
         let result = dfg.inst_results(inst).first().map(|&value| dfg.value_type(value));
         let operand = dfg.inst_args(inst).first().map(|&value| dfg.value_type(value));
         match opcode {
-            // A mask is set, used and reset.
+            // Sets, uses and resets the mask.
             Opcode::Select => return 3,
             Opcode::Bitcast | Opcode::Ireduce => return 0,
             Opcode::Uextend | Opcode::Sextend => return 1,
             Opcode::Icmp if operand.is_some_and(|ty| ty.bits() == 32) => return 1,
             Opcode::Icmp => return 3,
             Opcode::Fcmp => return 18,
-            // By a number that does not change.
+            // The amount is uniform.
             Opcode::Ishl | Opcode::Ushr | Opcode::Sshr => return 1,
             _ => {}
         }
@@ -243,7 +245,8 @@ impl Values<'_> {
     }
 }
 
-/// Whether an operation of a mask and a constant turns the mask around; `None` if it is no such operation.
+/// Returns whether an operation on a mask and a constant negates the mask, or `None` if it is not
+/// such an operation.
 pub fn negates(func: &Function, inst: Inst) -> Option<bool> {
     use cranelift_codegen::ir::condcodes::IntCC;
     let number = loops::constant(func, *func.dfg.inst_args(inst).get(1)?)?;
@@ -262,7 +265,7 @@ pub fn negates(func: &Function, inst: Inst) -> Option<bool> {
     }
 }
 
-/// Whether the operation does nothing but compute.
+/// Returns whether the only effect of the operation is to compute its results.
 pub fn is_pure(opcode: Opcode) -> bool {
     !(opcode.can_load()
         || opcode.can_store()
@@ -273,13 +276,13 @@ pub fn is_pure(opcode: Opcode) -> bool {
         || opcode.other_side_effects())
 }
 
-/// Values of the loop that are used after it, in the order of their numbers.
+/// Returns the values of the loop with uses after it, sorted by number.
 pub fn escaping(func: &Function, lp: &NaturalLoop) -> Vec<Value> {
     let inside: FxHashSet<_> = lp.blocks.iter().copied().collect();
     let mut found: Vec<Value> = Vec::new();
     let mut add = |value: Value| {
         let value = func.dfg.resolve_aliases(value);
-        if inside.contains(&loops::definition(func, value)) {
+        if inside.contains(&loops::defining_block(func, value)) {
             found.push(value);
         }
     };
@@ -299,5 +302,5 @@ pub fn escaping(func: &Function, lp: &NaturalLoop) -> Vec<Value> {
     found
 }
 
-/// Sixteen.
-pub const ROUNDS: u64 = LANES as u64;
+/// The number of scalar iterations in a vector iteration.
+pub const ITERATIONS_PER_VECTOR: u64 = LANES as u64;

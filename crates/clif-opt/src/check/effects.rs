@@ -1,7 +1,7 @@
-//! Comparison of a function before and after a pass changed a loop: see [the module](super) for what has to hold.
+//! Compares a function before and after a loop pass. [The module](super) states the conditions.
 
 use super::eval::mix;
-use super::execute::{Event, Machine, Numbers as Values, Outcome, Point};
+use super::execute::{Event, Machine, Outcome, Point, ValueTable};
 use super::{Check, broken};
 use crate::edit::{self, Edge};
 use crate::loops::{NaturalLoop, mask};
@@ -9,43 +9,46 @@ use cranelift_codegen::ir::{Block, Function, InstructionData, Opcode, Type, Valu
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::{Cell, RefCell};
 
-/// Points at which a loop is compared, and the most that are tried to find some at which its new form runs.
+/// The number of points at which a loop is compared, and the maximum number of points tried to
+/// reach the changed loop.
 const POINTS: u64 = 18;
-const TRIED: u64 = 3 * POINTS;
+const MAX_TRIED: u64 = 3 * POINTS;
 
-/// Instructions of a run, at least and at most, and how many per instruction of the loop.
-const LEAST_STEPS: usize = 300;
-const MOST_STEPS: usize = 1200;
-const STEPS_EACH: usize = 8;
+/// The minimum and maximum number of instructions of a run, and the number per instruction of the
+/// loop.
+const MIN_STEPS: usize = 300;
+const MAX_STEPS: usize = 1200;
+const STEPS_PER_INSTRUCTION: usize = 8;
 
-/// Instructions of a run at the last number for which the tests in front of a versioned loop hold, and numbers that are changed to find
-/// such.
+/// The number of instructions of a run at a boundary of the tests before a versioned loop, and the
+/// maximum number of values that are varied to find boundaries.
 const BOUNDARY_STEPS: usize = 6000;
-const BOUNDARIES: usize = 6;
+const MAX_BOUNDARIES: usize = 6;
 
-/// Points for versioned loops at which all numbers are at the ends of their types or near 0, and how many of them are compared.
-const SMALL_TRIED: u64 = 1500;
+/// The maximum number of points with only extreme or small numbers that are tried for versioned
+/// loops, and the number that is compared.
+const MAX_SMALL_TRIED: u64 = 1500;
 const SMALL_POINTS: usize = 250;
 
-/// How many times more instructions a loop may take after the pass. Tests in front of a loop are many, and a loop around it may do them
-/// often.
-const SLOWER: usize = 100;
+/// The maximum slowdown factor by a pass. The tests before a loop may be long, and an outer loop
+/// may repeat them.
+const MAX_SLOWDOWN: usize = 100;
 
-/// Blocks in front of the loop in which a run begins, so that it does the tests that lead to the loop.
+/// The number of blocks before the loop that a run includes, to execute the tests that lead to it.
 const BLOCKS_BEFORE: usize = 4;
 
-/// Constants of the function that numbers are near to.
-const MOST_CONSTANTS: usize = 64;
+/// The maximum number of constants of the function near which numbers are chosen.
+const MAX_CONSTANTS: usize = 64;
 
-/// How many different numbers are near another one.
+/// The number of distinct values near a number.
 const NEAR: u64 = 24;
 
-/// What a comparison observes.
+/// The loads that a comparison observes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loads {
-    /// Loads that may trap: the pass may load earlier what does not trap.
+    /// Loads that may trap: the pass may move other loads.
     Trapping,
-    /// All loads: the pass leaves them as they are.
+    /// All loads: the pass keeps them as they are.
     All,
 }
 
@@ -53,7 +56,7 @@ pub enum Loads {
 ///
 /// # Errors
 ///
-/// [`crate::Error::Internal`] if they differ at some point.
+/// [`crate::Error::Internal`] if the effects differ at some point.
 pub fn compare(pass: &'static str, before: &Function, after: &Function, lp: &NaturalLoop, loads: Loads) -> Check {
     let constants = constants(before, lp);
     let size: usize = lp
@@ -68,20 +71,21 @@ pub fn compare(pass: &'static str, before: &Function, after: &Function, lp: &Nat
         loads: loads == Loads::All,
         memory: Cell::default(),
     };
-    let steps = (size * STEPS_EACH).clamp(LEAST_STEPS, MOST_STEPS);
+    let steps = (size * STEPS_PER_INSTRUCTION).clamp(MIN_STEPS, MAX_STEPS);
     let versioned = loads == Loads::Trapping;
     let different = || broken(pass, lp.header, "the same effects as before the pass");
     for start in starts(before, lp) {
         let mut compared = 0;
         let mut inside = None;
-        for seed in 0..TRIED {
-            let point = Numbers::new(seed, &constants);
-            let comes = !versioned || pair.comes(start, &point, steps);
-            if versioned && comes && inside.is_none() {
-                inside = Some(Numbers::new(seed, &constants));
+        for seed in 0..MAX_TRIED {
+            let point = SamplePoint::new(seed, &constants);
+            let reaches = !versioned || pair.reaches_header(start, &point, steps);
+            if versioned && reaches && inside.is_none() {
+                inside = Some(SamplePoint::new(seed, &constants));
             }
-            // The copy of a versioned loop away from the header is the loop as it was.
-            if !comes && seed % 3 != 0 {
+            // A run that does not reach the header executes the original version of a versioned
+            // loop.
+            if !reaches && seed % 3 != 0 {
                 continue;
             }
             if compared == POINTS {
@@ -93,10 +97,10 @@ pub fn compare(pass: &'static str, before: &Function, after: &Function, lp: &Nat
             }
         }
         if versioned {
-            let small = (0..SMALL_TRIED).map(|seed| Numbers::small(seed, &constants));
-            let reached = small.filter(|point| pair.comes(start, point, steps));
+            let small = (0..MAX_SMALL_TRIED).map(|seed| SamplePoint::small(seed, &constants));
+            let reached = small.filter(|point| pair.reaches_header(start, point, steps));
             for point in reached.take(SMALL_POINTS) {
-                if !pair.agrees(start, &point, LEAST_STEPS) {
+                if !pair.agrees(start, &point, MIN_STEPS) {
                     return Err(different());
                 }
             }
@@ -119,12 +123,12 @@ struct Pair<'a> {
     after: &'a Function,
     header: Block,
     loads: bool,
-    memory: Cell<Values>,
+    memory: Cell<ValueTable>,
 }
 
 impl Pair<'_> {
-    /// Whether both have the same effects at the point.
-    fn agrees(&self, start: Block, point: &Numbers<'_>, steps: usize) -> bool {
+    /// Returns whether both functions have the same effects at the point.
+    fn agrees(&self, start: Block, point: &SamplePoint<'_>, steps: usize) -> bool {
         let run = |func, steps| {
             let mut machine = Machine::new(func, point, self.header, self.loads, self.memory.take());
             let outcome = machine.run(start, steps);
@@ -134,30 +138,31 @@ impl Pair<'_> {
         let (was, old, taken) = run(self.before, steps);
         let (mut is, mut new, _) = run(self.after, steps);
         if was == Outcome::Finished && is == Outcome::OutOfSteps {
-            (is, new, _) = run(self.after, steps.max(taken * SLOWER));
+            (is, new, _) = run(self.after, steps.max(taken * MAX_SLOWDOWN));
         }
         let known = was != Outcome::Unknown && is != Outcome::Unknown;
-        !known || agree((was, &old), (is, &new))
+        !known || effects_agree((was, &old), (is, &new))
     }
 
-    /// Whether the function comes to the header of the loop after the pass.
-    fn comes(&self, start: Block, point: &Numbers<'_>, steps: usize) -> bool {
+    /// Returns whether the function after the pass reaches the header of the loop.
+    fn reaches_header(&self, start: Block, point: &SamplePoint<'_>, steps: usize) -> bool {
         let machine = Machine::new(self.after, point, self.header, false, self.memory.take());
-        let (comes, memory) = machine.comes_to_watched(start, steps);
+        let (reaches, memory) = machine.reaches_watched(start, steps);
         self.memory.set(memory);
-        comes
+        reaches
     }
 
-    /// Points at which the run comes to the header as it does at this one, and would not if one number were one more or one less.
-    fn boundaries<'n>(&self, start: Block, inside: Numbers<'n>, steps: usize) -> Vec<Numbers<'n>> {
-        let comes = |point: &Numbers<'_>| self.comes(start, point, steps);
-        inside.asked.borrow_mut().clear();
-        comes(&inside);
-        let mut asked = inside.asked.borrow().clone();
-        asked.retain(|(_, ty, _)| ty.is_int() && ty.bits() <= 64);
-        asked.truncate(BOUNDARIES);
+    /// Returns points at which the run reaches the header, but would not if one number were one
+    /// more or one less.
+    fn boundaries<'n>(&self, start: Block, inside: SamplePoint<'n>, steps: usize) -> Vec<SamplePoint<'n>> {
+        let reaches = |point: &SamplePoint<'_>| self.reaches_header(start, point, steps);
+        inside.requested.borrow_mut().clear();
+        reaches(&inside);
+        let mut requested = inside.requested.borrow().clone();
+        requested.retain(|(_, ty, _)| ty.is_int() && ty.bits() <= 64);
+        requested.truncate(MAX_BOUNDARIES);
         let mut found = Vec::new();
-        for &(value, ty, number) in &asked {
+        for &(value, ty, number) in &requested {
             for down in [false, true] {
                 let at = |distance: u64| {
                     let other = if down {
@@ -167,9 +172,9 @@ impl Pair<'_> {
                     };
                     inside.with(value, other & mask(ty))
                 };
-                // Up to `near` the header is reached, at `far` it is not.
+                // The run reaches the header at distance `near`, and does not at distance `far`.
                 let (mut near, mut far) = (0, 1);
-                while far <= mask(ty) / 2 && comes(&at(far)) {
+                while far <= mask(ty) / 2 && reaches(&at(far)) {
                     (near, far) = (far, far * 2);
                 }
                 if far > mask(ty) / 2 {
@@ -177,7 +182,7 @@ impl Pair<'_> {
                 }
                 while far - near > 1 {
                     let middle = near + (far - near) / 2;
-                    if comes(&at(middle)) {
+                    if reaches(&at(middle)) {
                         near = middle;
                     } else {
                         far = middle;
@@ -190,13 +195,14 @@ impl Pair<'_> {
     }
 }
 
-/// Whether the effects of two runs agree as far as both have come, and the second one does not stop earlier or go on longer.
-fn agree((was, old): (Outcome, &[Event]), (is, new): (Outcome, &[Event])) -> bool {
+/// Returns whether two runs agree in their common prefix, and the second run ends where the first
+/// does.
+fn effects_agree((was, old): (Outcome, &[Event]), (is, new): (Outcome, &[Event])) -> bool {
     let both = old.len().min(new.len());
     let finished = |outcome| outcome == Outcome::Finished;
     let ends = match (finished(was), finished(is)) {
         (true, true) => old.len() == new.len(),
-        // It has had many times the steps.
+        // The second run had many times the steps.
         (true, false) => false,
         (false, true) => old.len() <= new.len(),
         (false, false) => true,
@@ -204,16 +210,16 @@ fn agree((was, old): (Outcome, &[Event]), (is, new): (Outcome, &[Event])) -> boo
     old[..both] == new[..both] && ends
 }
 
-/// Blocks from which all entries of the loop are reached: up to some blocks in front of each.
+/// Returns the start blocks of runs: a few blocks before each entry of the loop.
 fn starts(func: &Function, lp: &NaturalLoop) -> Vec<Block> {
-    let mut into: FxHashMap<Block, Vec<Block>> = FxHashMap::default();
+    let mut preds: FxHashMap<Block, Vec<Block>> = FxHashMap::default();
     for block in func.layout.blocks() {
         let Some(inst) = func.layout.last_inst(block) else {
             continue;
         };
         for number in 0..edit::destinations(func, inst).len() {
             if let Some(to) = edit::target(func, Edge { inst, number }) {
-                into.entry(to).or_default().push(block);
+                preds.entry(to).or_default().push(block);
             }
         }
     }
@@ -223,7 +229,7 @@ fn starts(func: &Function, lp: &NaturalLoop) -> Vec<Block> {
             continue;
         };
         for _ in 0..BLOCKS_BEFORE {
-            match into.get(&block).map(Vec::as_slice) {
+            match preds.get(&block).map(Vec::as_slice) {
                 Some(&[only]) if only != block => block = only,
                 _ => break,
             }
@@ -235,7 +241,7 @@ fn starts(func: &Function, lp: &NaturalLoop) -> Vec<Block> {
     found
 }
 
-/// The constants of the loop, then those of the rest of the function.
+/// Returns the constants of the loop, followed by those of the rest of the function.
 fn constants(func: &Function, lp: &NaturalLoop) -> Vec<u64> {
     let mut seen = FxHashSet::default();
     let mut found = Vec::new();
@@ -251,7 +257,7 @@ fn constants(func: &Function, lp: &NaturalLoop) -> Vec<u64> {
             opcode: Opcode::Iconst,
             imm,
         } = func.dfg.insts[inst]
-            && found.len() < MOST_CONSTANTS
+            && found.len() < MAX_CONSTANTS
             && seen.insert(imm.bits())
         {
             found.push(imm.bits().cast_unsigned());
@@ -260,30 +266,30 @@ fn constants(func: &Function, lp: &NaturalLoop) -> Vec<u64> {
     found
 }
 
-/// Numbers that are near to one another, to constants, and to the ends of their types.
-struct Numbers<'a> {
+/// Numbers near one another, near constants, and near the limits of their types.
+struct SamplePoint<'a> {
     seed: u64,
     constants: &'a [u64],
-    /// All numbers are at the ends of their types or near 0.
+    /// Whether all numbers are small or near the limits of their types.
     is_small: bool,
-    /// A value with a number of its own.
+    /// A value with an assigned number.
     assigned: Option<(Value, u64)>,
-    /// The values that were asked for, with their numbers.
-    asked: RefCell<Vec<(Value, Type, u64)>>,
+    /// The values that a run requested, with their numbers.
+    requested: RefCell<Vec<(Value, Type, u64)>>,
 }
 
-impl<'a> Numbers<'a> {
+impl<'a> SamplePoint<'a> {
     fn new(seed: u64, constants: &'a [u64]) -> Self {
         Self {
             seed,
             constants,
             is_small: false,
             assigned: None,
-            asked: RefCell::new(Vec::new()),
+            requested: RefCell::new(Vec::new()),
         }
     }
 
-    /// Numbers from 0 to 7; from -4 to 3; or of both kinds and around the ends of signed numbers.
+    /// Returns numbers from 0 to 7, from -4 to 3, or of both kinds and near the signed limits.
     fn small(seed: u64, constants: &'a [u64]) -> Self {
         Self {
             is_small: true,
@@ -291,7 +297,7 @@ impl<'a> Numbers<'a> {
         }
     }
 
-    /// The same, but for the number of one value.
+    /// Returns the same point with another number for one value.
     fn with(&self, value: Value, number: u64) -> Self {
         Self {
             assigned: Some((value, number)),
@@ -300,7 +306,7 @@ impl<'a> Numbers<'a> {
         }
     }
 
-    /// What most numbers of a type are near to at this point.
+    /// Returns the number near which most numbers of a type are at this point.
     fn base(&self, ty: Type) -> u64 {
         let hash = mix(self.seed ^ 0x5eed);
         let end = 1u64 << (ty.bits().min(64) - 1);
@@ -316,11 +322,11 @@ impl<'a> Numbers<'a> {
     fn constant(&self, hash: u64) -> u64 {
         let count = self.constants.len() as u64;
         hash.checked_rem(count)
-            .map_or(0, |place| self.constants[place as usize])
+            .map_or(0, |index| self.constants[index as usize])
     }
 }
 
-impl Point for Numbers<'_> {
+impl Point for SamplePoint<'_> {
     fn value(&self, value: Value, ty: Type) -> u64 {
         let hash = mix(self.seed.wrapping_mul(0x9e37_79b9) ^ u64::from(value.as_u32()) << 32);
         if let Some((_, number)) = self.assigned.filter(|known| known.0 == value) {
@@ -347,15 +353,15 @@ impl Point for Numbers<'_> {
             14 => more & !3,
             _ => more,
         };
-        self.asked.borrow_mut().push((value, ty, number & mask(ty)));
+        self.requested.borrow_mut().push((value, ty, number & mask(ty)));
         number & mask(ty)
     }
 
-    fn byte(&self, place: u64) -> u8 {
-        let hash = mix(self.seed ^ place);
+    fn byte(&self, index: u64) -> u8 {
+        let hash = mix(self.seed ^ index);
         match self.seed % 3 {
             0 => 0,
-            // Mostly small numbers of any size.
+            // Mostly small numbers of any width.
             1 if hash & 7 != 0 => 0,
             1 => (hash >> 8) as u8 & 15,
             _ => hash as u8,

@@ -1,8 +1,9 @@
 //! An evaluator of integer CLIF on concrete values.
 //!
-//! It shares no arithmetic with the passes: it executes instructions, one at a time, on bit vectors of up to 64 bits. What it cannot
-//! execute (function parameters, loads, calls, floats) is a leaf, whose value the caller assigns; a leaf without one gets a number
-//! that depends on the seed, the value, and for leaves of a loop the iteration.
+//! It shares no arithmetic with the passes: it executes instructions, one at a time, on bit vectors
+//! of up to 64 bits. Values that it cannot execute (function parameters, loads, calls, floats) are
+//! leaves. The caller assigns their values. An unassigned leaf gets a number that depends on the
+//! seed, the value and, for leaves of a loop, the iteration.
 
 use super::operate::operate;
 use crate::loops::mask;
@@ -10,23 +11,24 @@ use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Stac
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-/// The most instructions that one call of [`Evaluator::get`] executes. Functions with longer chains of arithmetic are not checked.
-const MOST_STEPS: usize = 20_000;
+/// The maximum number of instructions that one call of [`Evaluator::get`] executes. Functions with
+/// longer chains of arithmetic are not checked.
+const MAX_STEPS: usize = 20_000;
 
-/// Evaluates values of a function.
+/// An evaluator of values of a function.
 pub struct Evaluator<'a> {
     func: &'a Function,
     seed: u64,
     assigned: FxHashMap<Value, u64>,
-    /// Values that follow from the assigned ones.
+    /// Values computed from the assigned ones.
     known: FxHashMap<Value, u64>,
-    /// The blocks whose leaves differ from iteration to iteration, and the iteration.
+    /// The blocks whose leaves depend on the iteration, and the iteration.
     inside: &'a [Block],
     iteration: u64,
 }
 
 impl<'a> Evaluator<'a> {
-    /// An evaluator for values of `func`. Leaves in the blocks `inside` differ from iteration to iteration.
+    /// Creates an evaluator for `func`. Leaves in the blocks `inside` depend on the iteration.
     pub fn new(func: &'a Function, inside: &'a [Block], seed: u64) -> Self {
         Self {
             func,
@@ -38,7 +40,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Assigns a value, cut to its type.
+    /// Assigns a value, truncated to its type.
     pub fn set(&mut self, value: Value, bits: u64) {
         let value = self.func.dfg.resolve_aliases(value);
         let bits = bits & mask(self.func.dfg.value_type(value));
@@ -47,14 +49,14 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Starts another iteration of the loop: its leaves have other values from here on.
+    /// Starts another iteration of the loop, with other values for its leaves.
     pub fn set_iteration(&mut self, iteration: u64) {
         self.iteration = iteration;
         self.known.clear();
     }
 
-    /// The value, zero-extended to 64 bits. `None` if its type is no integer of up to 64 bits, or if more than
-    /// `MOST_STEPS` instructions lead to it.
+    /// Returns the value, zero-extended to 64 bits. Returns `None` if its type is not an integer of
+    /// up to 64 bits, or if it depends on more than `MAX_STEPS` instructions.
     pub fn get(&mut self, value: Value) -> Option<u64> {
         let value = self.func.dfg.resolve_aliases(value);
         let ty = self.func.dfg.value_type(value);
@@ -62,7 +64,7 @@ impl<'a> Evaluator<'a> {
             return None;
         }
         let mut stack = vec![value];
-        for _ in 0..MOST_STEPS {
+        for _ in 0..MAX_STEPS {
             let Some(&top) = stack.last() else { break };
             if self.lookup(top).is_some() {
                 stack.pop();
@@ -88,7 +90,7 @@ impl<'a> Evaluator<'a> {
         self.lookup(value)
     }
 
-    /// The leaves that the value depends on, in the order of their numbers.
+    /// Returns the leaves that the value depends on, in the order of their numbers.
     pub fn leaves(&self, value: Value) -> Vec<Value> {
         let mut stack = vec![self.func.dfg.resolve_aliases(value)];
         let mut seen = FxHashSet::default();
@@ -116,7 +118,7 @@ impl<'a> Evaluator<'a> {
         self.assigned.get(&value).or_else(|| self.known.get(&value)).copied()
     }
 
-    /// The instruction that computes the value, if [`Self::execute`] knows it.
+    /// Returns the instruction that computes the value, if [`Self::execute`] supports it.
     fn executable(&self, value: Value) -> Option<Inst> {
         let dfg = &self.func.dfg;
         let ValueDef::Result(inst, 0) = dfg.value_def(value) else {
@@ -156,7 +158,7 @@ impl<'a> Evaluator<'a> {
         (known && integers && ty.is_int() && ty.bits() <= 64).then_some(inst)
     }
 
-    /// The result of an instruction whose operands are known.
+    /// Returns the result of an instruction with known operands.
     fn execute(&self, inst: Inst) -> Option<u64> {
         let dfg = &self.func.dfg;
         if let InstructionData::StackAddr { stack_slot, offset, .. } = dfg.insts[inst] {
@@ -168,7 +170,8 @@ impl<'a> Evaluator<'a> {
         operate(self.func, inst, &operands?)
     }
 
-    /// The address of a stack slot: as aligned as the slot is and no more, and far from other slots.
+    /// Returns the address of a stack slot: exactly as aligned as the slot, and far from other
+    /// slots.
     fn slot(&self, slot: StackSlot) -> u64 {
         let align = 1u64 << self.func.sized_stack_slots[slot].align_shift;
         let number = u64::from(slot.as_u32());
@@ -176,7 +179,7 @@ impl<'a> Evaluator<'a> {
         ((number + 1) << 20) + units * align.max(4)
     }
 
-    /// A number for a leaf: the same each time it is asked for, and another one for each seed.
+    /// Returns the number of an unassigned leaf, which depends on the seed.
     fn leaf(&self, value: Value) -> u64 {
         let dfg = &self.func.dfg;
         let block = match dfg.value_def(value) {

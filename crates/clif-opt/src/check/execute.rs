@@ -1,11 +1,12 @@
-//! An interpreter of CLIF that records what can be observed.
+//! An interpreter of CLIF that records observable effects.
 //!
-//! It runs a function from some block on, with numbers for all that was computed before. Integers of up to 64 bits are computed exactly.
-//! Everything else (floats, vectors, calls) is an uninterpreted function: the same operation on the same operands gives the same number.
-//! Two runs with the same [`Point`] so have the same effects if the functions do the same, whatever floats and callees compute.
+//! It runs a function from some block, with given numbers for all values computed before. It
+//! computes integers of up to 64 bits exactly. Other operations (floats, vectors, calls) are
+//! uninterpreted functions: the same operation on the same operands has the same number. So two
+//! equivalent functions have the same effects at a [`Point`], whatever floats and callees compute.
 //!
-//! Memory is a map of bytes, one for each alias region, since passes may take regions as disjoint. What was not stored depends on the
-//! address and the point.
+//! Memory is a map of bytes for each alias region, since passes may treat regions as disjoint. The
+//! initial contents depend on the address and the point.
 
 use super::eval::mix;
 use super::operate::operate;
@@ -19,54 +20,56 @@ use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
 
-/// Definitions in front of the start that one value may depend on; a run that needs a longer chain ends.
-const MOST_OUTSIDE: usize = 2000;
+/// The maximum number of definitions before the start that one value may depend on; the run ends if
+/// it is exceeded.
+const MAX_OUTSIDE: usize = 2000;
 
-/// What can be observed of a run.
+/// An observable effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A store: a number for opcode, type and region, the address, the value.
+    /// A store: a number for opcode, type and region, the address, and the value.
     Store(u64, u64, u64),
-    /// A load that may trap, or any load if all are observed: a number for opcode, type and region, and the address.
+    /// An observed load: a number for opcode, type and region, and the address.
     Load(u64, u64),
-    /// An access that has to be aligned and is not; the run ends.
+    /// A misaligned access that must be aligned; ends the run.
     Misaligned(u64),
-    /// A trap; the run ends.
+    /// A trap; ends the run.
     Trap(Option<TrapCode>),
     /// A call, an atomic access or a fence: a number for it and its operands.
     Call(u64),
-    /// The end of the run, with a number for what is returned, or for a terminator that is not followed.
+    /// The end of the run, with a number for the returned values, or for a terminator that is not
+    /// followed.
     End(u64),
 }
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It has come to its end.
+    /// The function ended.
     Finished,
-    /// It has done all its steps.
+    /// The run exceeded its number of steps.
     OutOfSteps,
-    /// A number that the run needs cannot be computed: too much is in front of the start.
+    /// The run needs a number that depends on too many definitions before the start.
     Unknown,
 }
 
-/// Numbers for values that are not computed in the run.
+/// Numbers for values that the run does not compute.
 pub trait Point {
-    /// The number of a value, of which only the bits of the type count.
+    /// Returns the number of a value; bits above its type are ignored.
     fn value(&self, value: Value, ty: Type) -> u64;
-    /// A byte of memory that was not stored, by a hash of its place.
-    fn byte(&self, place: u64) -> u8;
+    /// Returns an initial byte of memory, by a hash of region and address.
+    fn byte(&self, address_hash: u64) -> u8;
 }
 
-/// Numbers of values, which all go at once.
+/// The numbers of values, which can be cleared in constant time.
 #[derive(Debug, Default)]
-pub struct Numbers {
-    /// What the numbers of this run are marked with.
+pub struct ValueTable {
+    /// The tag of entries of the current run.
     run: u32,
     marked: Vec<(u32, u64)>,
 }
 
-impl Numbers {
+impl ValueTable {
     fn clear(&mut self) {
         self.run += 1;
     }
@@ -84,33 +87,31 @@ impl Numbers {
     }
 }
 
-/// A function that runs.
+/// An interpreter for a function.
 pub struct Machine<'a> {
     func: &'a Function,
     point: &'a dyn Point,
     /// Whether all loads are events.
     loads: bool,
-    /// The memory for another run, afterwards.
-    pub values: Numbers,
+    /// The value table; the next run can reuse its memory.
+    pub values: ValueTable,
     memory: FxHashMap<(u64, u32), u8>,
-    /// Calls so far: after each, memory may be another one.
+    /// The number of calls so far; each call may change memory.
     calls: u64,
-    /// What could be observed so far.
+    /// The events so far.
     pub events: Vec<Event>,
-    /// Instructions so far.
+    /// The number of instructions executed so far.
     pub steps: usize,
-    /// A block, and whether the run has come to it.
+    /// The watched block, and whether the run has reached it.
     pub watched: (Block, bool),
-    /// Whether the run ends there.
-    stops: bool,
+    /// Whether the run ends at the watched block.
+    stops_at_watched: bool,
 }
 
 impl<'a> Machine<'a> {
-    /// A function with numbers for all that is not computed in the run, and a block that is watched. With `loads`, all loads can be
-    /// observed.
-    ///
-    /// `values` is memory that a run before has used.
-    pub fn new(func: &'a Function, point: &'a dyn Point, watched: Block, loads: bool, mut values: Numbers) -> Self {
+    /// Creates an interpreter that watches a block. With `loads`, all loads are events. Reuses the
+    /// memory of `values`.
+    pub fn new(func: &'a Function, point: &'a dyn Point, watched: Block, loads: bool, mut values: ValueTable) -> Self {
         values.clear();
         Self {
             func,
@@ -122,27 +123,28 @@ impl<'a> Machine<'a> {
             events: Vec::new(),
             steps: 0,
             watched: (watched, false),
-            stops: false,
+            stops_at_watched: false,
         }
     }
 
-    /// Whether a run from the start of the block comes to the watched block; and the memory for another run.
-    pub fn comes_to_watched(mut self, block: Block, most: usize) -> (bool, Numbers) {
-        self.stops = true;
-        self.run(block, most);
+    /// Returns whether a run from the start of the block reaches the watched block, and the value
+    /// table.
+    pub fn reaches_watched(mut self, block: Block, max_steps: usize) -> (bool, ValueTable) {
+        self.stops_at_watched = true;
+        self.run(block, max_steps);
         (self.watched.1, self.values)
     }
 
-    /// Runs from the start of the block on, for so many instructions at most.
-    pub fn run(&mut self, mut block: Block, most: usize) -> Outcome {
+    /// Runs from the start of the block, for up to `max_steps` instructions.
+    pub fn run(&mut self, mut block: Block, max_steps: usize) -> Outcome {
         loop {
             self.watched.1 |= block == self.watched.0;
-            if self.stops && self.watched.1 {
+            if self.stops_at_watched && self.watched.1 {
                 return Outcome::OutOfSteps;
             }
             let mut next = None;
             for inst in self.func.layout.block_insts(block) {
-                if self.steps == most {
+                if self.steps == max_steps {
                     return Outcome::OutOfSteps;
                 }
                 self.steps += 1;
@@ -163,14 +165,15 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The number of a value; `None` if it depends on more than [`MOST_OUTSIDE`] definitions.
+    /// Returns the number of a value, or `None` if it depends on more than [`MAX_OUTSIDE`]
+    /// definitions.
     pub fn value(&mut self, value: Value) -> Option<u64> {
         let known = self.values.get(self.func.dfg.resolve_aliases(value));
         if known.is_some() {
             return known;
         }
         let mut work = vec![value];
-        for _ in 0..MOST_OUTSIDE {
+        for _ in 0..MAX_OUTSIDE {
             let Some(&top) = work.last() else { break };
             let top = self.func.dfg.resolve_aliases(top);
             if self.values.get(top).is_some() {
@@ -210,7 +213,7 @@ impl<'a> Machine<'a> {
         func.dfg.inst_args(inst).iter().map(|&arg| self.value(arg)).collect()
     }
 
-    /// The target of the edge, whose parameters become what it passes.
+    /// Assigns the arguments of the edge to the parameters of its target, and returns the target.
     fn follow(&mut self, edge: Edge) -> Option<Block> {
         let func = self.func;
         let to = edit::target(func, edge)?;
@@ -234,7 +237,7 @@ impl<'a> Machine<'a> {
             InstructionData::Jump { .. } => return edge(0),
             InstructionData::Brif { arg, .. } => return edge(usize::from(self.value(arg)? == 0)),
             InstructionData::BranchTable { arg, .. } => {
-                // The default is the first.
+                // The first destination is the default.
                 let entries = edit::destinations(func, inst).len() as u64 - 1;
                 let index = self.value(arg)?;
                 return edge(if index < entries { index as usize + 1 } else { 0 });
@@ -282,8 +285,8 @@ impl<'a> Machine<'a> {
             self.calls += 1;
             self.memory.clear();
         }
-        for (place, &result) in func.dfg.inst_results(inst).iter().enumerate() {
-            let number = self.compute(inst, place)?;
+        for (result_index, &result) in func.dfg.inst_results(inst).iter().enumerate() {
+            let number = self.compute(inst, result_index)?;
             self.set(result, number);
         }
         Some(Flow::On)
@@ -294,21 +297,21 @@ impl<'a> Machine<'a> {
         Flow::End
     }
 
-    /// A result of an instruction that neither accesses memory nor branches.
-    fn compute(&mut self, inst: Inst, place: usize) -> Option<u64> {
+    /// Computes a result of an instruction that neither accesses memory nor branches.
+    fn compute(&mut self, inst: Inst, result_index: usize) -> Option<u64> {
         let func = self.func;
         if let InstructionData::StackAddr { stack_slot, offset, .. } = func.dfg.insts[inst] {
-            let base = spread((1u32, stack_slot)) & 0x0fff_ffc0;
+            let base = hash_of((1u32, stack_slot)) & 0x0fff_ffc0;
             return Some(base.wrapping_add_signed(i64::from(i32::from(offset))));
         }
         let operands = self.operands(inst)?;
-        if place == 0
+        if result_index == 0
             && let Some(number) = operate(func, inst, &operands)
         {
             return Some(number);
         }
-        let number = self.uninterpreted(inst, place)?;
-        let result = func.dfg.inst_results(inst)[place];
+        let number = self.uninterpreted(inst, result_index)?;
+        let result = func.dfg.inst_results(inst)[result_index];
         Some(match func.dfg.insts[inst].opcode() {
             // Addresses of objects are aligned.
             Opcode::SymbolValue | Opcode::TlsValue | Opcode::FuncAddr => number & 0x0fff_ffc0,
@@ -317,14 +320,14 @@ impl<'a> Machine<'a> {
         })
     }
 
-    /// A number for an instruction and its operands.
-    fn uninterpreted(&mut self, inst: Inst, place: usize) -> Option<u64> {
+    /// Returns a number for an instruction and its operands.
+    fn uninterpreted(&mut self, inst: Inst, result_index: usize) -> Option<u64> {
         let func = self.func;
         let mut data = func.dfg.insts[inst];
         let operands = self.operands(inst)?;
         let is_call = data.opcode().is_call();
         let mut hasher = FxHasher::default();
-        (operands, place, if is_call { self.calls } else { 0 }).hash(&mut hasher);
+        (operands, result_index, if is_call { self.calls } else { 0 }).hash(&mut hasher);
         match data {
             InstructionData::Call { func_ref, opcode, .. } => (opcode, func_ref).hash(&mut hasher),
             InstructionData::CallIndirect { sig_ref, opcode, .. } => (opcode, sig_ref).hash(&mut hasher),
@@ -333,7 +336,7 @@ impl<'a> Machine<'a> {
                 opcode.hash(&mut hasher);
             }
             _ => {
-                // Operands are numbers here, whatever their names are.
+                // The hash includes the numbers of the operands, not their names.
                 for arg in data.arguments_mut(&mut ValueListPool::new()) {
                     *arg = Value::from_u32(0);
                 }
@@ -347,15 +350,15 @@ impl<'a> Machine<'a> {
         let func = self.func;
         let result = func.dfg.first_result(inst);
         let (ty, opcode) = (func.dfg.value_type(result), func.dfg.insts[inst].opcode());
-        let place = Place::new(opcode, ty, flags, address, offset);
+        let access = Access::new(opcode, ty, flags, address, offset);
         if self.loads || !flags.notrap() {
-            self.events.push(Event::Load(place.kind, place.address.into()));
+            self.events.push(Event::Load(access.kind, access.address.into()));
         }
-        if place.is_misaligned(flags) {
-            return Some(self.end(Event::Misaligned(place.address.into())));
+        if access.is_misaligned(flags) {
+            return Some(self.end(Event::Misaligned(access.address.into())));
         }
-        let bytes: SmallVec<[u8; 8]> = (0..place.bytes)
-            .map(|at| self.byte(place.region, place.address.wrapping_add(at)))
+        let bytes: SmallVec<[u8; 8]> = (0..access.bytes)
+            .map(|at| self.byte(access.region, access.address.wrapping_add(at)))
             .collect();
         let number = if bytes.len() <= 8 {
             let number = bytes
@@ -370,7 +373,7 @@ impl<'a> Machine<'a> {
                 _ => number,
             }
         } else {
-            spread((opcode, ty, bytes))
+            hash_of((opcode, ty, bytes))
         };
         self.set(result, number);
         Some(Flow::On)
@@ -378,7 +381,7 @@ impl<'a> Machine<'a> {
 
     fn byte(&self, region: u64, address: u32) -> u8 {
         let stored = self.memory.get(&(region, address)).copied();
-        stored.unwrap_or_else(|| self.point.byte(spread((region, address, self.calls))))
+        stored.unwrap_or_else(|| self.point.byte(hash_of((region, address, self.calls))))
     }
 
     fn store(
@@ -389,65 +392,66 @@ impl<'a> Machine<'a> {
         (address, offset): (u64, i32),
     ) -> Flow {
         let (ty, opcode) = (self.func.dfg.value_type(value), self.func.dfg.insts[inst].opcode());
-        let place = Place::new(opcode, ty, flags, address, offset);
-        // Only the bits that are stored count.
-        let number = if place.bytes < 8 {
-            number & ((1 << (8 * place.bytes)) - 1)
+        let access = Access::new(opcode, ty, flags, address, offset);
+        // Ignores bits that are not stored.
+        let number = if access.bytes < 8 {
+            number & ((1 << (8 * access.bytes)) - 1)
         } else {
             number
         };
-        self.events.push(Event::Store(place.kind, place.address.into(), number));
-        if place.is_misaligned(flags) {
-            return self.end(Event::Misaligned(place.address.into()));
+        self.events
+            .push(Event::Store(access.kind, access.address.into(), number));
+        if access.is_misaligned(flags) {
+            return self.end(Event::Misaligned(access.address.into()));
         }
-        for at in 0..place.bytes {
-            let byte = if place.bytes <= 8 {
+        for at in 0..access.bytes {
+            let byte = if access.bytes <= 8 {
                 number >> (8 * at)
             } else {
                 mix(number ^ u64::from(at))
             };
             self.memory
-                .insert((place.region, place.address.wrapping_add(at)), byte as u8);
+                .insert((access.region, access.address.wrapping_add(at)), byte as u8);
         }
         Flow::On
     }
 }
 
-/// Where control goes after an instruction.
+/// The control flow after an instruction.
 enum Flow {
     On,
     To(Edge),
     End,
 }
 
-/// The bytes of an access.
-struct Place {
-    /// Opcode, type and region.
+/// The bytes of a memory access.
+struct Access {
+    /// A hash of opcode, type and region.
     kind: u64,
     region: u64,
     address: u32,
     bytes: u32,
-    /// What the address is a multiple of if the access is aligned.
+    /// The required alignment in bytes of an access with the flag `aligned`.
     align: u32,
 }
 
-impl Place {
+impl Access {
     fn new(opcode: Opcode, ty: Type, flags: MemFlagsData, address: u64, offset: i32) -> Self {
         let bytes = match opcode {
             Opcode::Uload8 | Opcode::Sload8 | Opcode::Istore8 => 1,
             Opcode::Uload16 | Opcode::Sload16 | Opcode::Istore16 => 2,
             Opcode::Uload32 | Opcode::Sload32 | Opcode::Istore32 => 4,
             Opcode::Load | Opcode::Store => ty.bytes(),
-            // What widens lanes loads half of its vector.
+            // Widening vector loads access half of the result's size.
             _ => ty.bytes() / 2,
         };
         let region = flags.alias_region().map_or(0, |region| 1 + u64::from(region.as_u32()));
         Self {
-            kind: spread((opcode, ty, region)),
+            kind: hash_of((opcode, ty, region)),
             region,
             address: (address as u32).wrapping_add_signed(offset),
             bytes,
-            // Scalars of several words are accessed word by word.
+            // Multi-word scalars are accessed word by word.
             align: if ty.is_vector() {
                 bytes.max(1)
             } else {
@@ -465,13 +469,13 @@ fn divides(opcode: Opcode) -> bool {
     matches!(opcode, Opcode::Udiv | Opcode::Sdiv | Opcode::Urem | Opcode::Srem)
 }
 
-/// Whether the instruction can be computed from its operands wherever it stands.
+/// Returns whether the result depends only on the operands, at any position.
 fn is_computed(func: &Function, inst: Inst) -> bool {
     let opcode = func.dfg.insts[inst].opcode();
     edit::is_pure(opcode) || divides(opcode)
 }
 
-fn spread(parts: impl Hash) -> u64 {
+fn hash_of(parts: impl Hash) -> u64 {
     let mut hasher = FxHasher::default();
     parts.hash(&mut hasher);
     mix(hasher.finish())

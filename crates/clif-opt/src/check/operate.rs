@@ -1,10 +1,11 @@
-//! The meaning of integer instructions of CLIF on bits.
+//! The semantics of integer CLIF instructions on bits.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode};
 
-/// The first result of an instruction whose operands are these, zero-extended to 64 bits: integers of up to 64 bits, zero-extended.
-/// Bits above those of the result's type have no meaning. `None` if the instruction is not known here, or traps.
+/// Returns the first result of an instruction. Operands and result are integers of up to 64 bits,
+/// zero-extended to 64 bits; result bits above its type are undefined. Returns `None` for
+/// unsupported instructions and traps.
 pub fn operate(func: &Function, inst: Inst, operands: &[u64]) -> Option<u64> {
     let dfg = &func.dfg;
     let fits = |value| {
@@ -37,7 +38,7 @@ pub fn operate(func: &Function, inst: Inst, operands: &[u64]) -> Option<u64> {
                 Opcode::Clz => u64::from(bits.leading_zeros() - (64 - width)),
                 Opcode::Ctz => u64::from(bits.trailing_zeros().min(width)),
                 Opcode::Popcnt => bits.count_ones().into(),
-                // The copies of the sign below it.
+                // The number of bits below the sign bit that are equal to it.
                 Opcode::Cls => u64::from((signed ^ (signed >> 63)).leading_zeros() - (64 - width) - 1),
                 _ => return None,
             }
@@ -63,7 +64,7 @@ pub fn operate(func: &Function, inst: Inst, operands: &[u64]) -> Option<u64> {
                 Opcode::Smax => sa.max(sb).cast_unsigned(),
                 Opcode::Udiv => a.checked_div(b)?,
                 Opcode::Urem => a.checked_rem(b)?,
-                // The least number by -1 traps.
+                // The minimum divided by -1 traps.
                 Opcode::Sdiv if sb != -1 || a != 1 << (width - 1) => sa.checked_div(sb)?.cast_unsigned(),
                 Opcode::Srem if sb != 0 => sa.wrapping_rem(sb).cast_unsigned(),
                 _ => return None,
@@ -113,7 +114,7 @@ mod tests {
     ];
     const WIDTHS: [u32; 4] = [8, 16, 32, 64];
 
-    /// Numbers near the limits of a type, and amounts of shifts.
+    /// Returns numbers near the limits of a type, and shift amounts.
     fn numbers(width: u32) -> Vec<u64> {
         let mask = u64::MAX >> (64 - width);
         let sign = 1 << (width - 1);
@@ -145,7 +146,7 @@ mod tests {
         }
     }
 
-    /// What Cranelift's interpreter gives; `None` for a trap.
+    /// Returns the result of Cranelift's interpreter, or `None` for a trap.
     fn interpreted(func: &Function, args: &[DataValue]) -> Option<u64> {
         let mut store = FunctionStore::default();
         store.add("f".to_owned(), func);
@@ -163,7 +164,8 @@ mod tests {
         }
     }
 
-    /// Compares the first instruction of a function on all numbers of its parameters.
+    /// Compares the first instruction of a function with the interpreter on all combinations of
+    /// numbers.
     fn compare(text: &str, params: &[u32]) {
         let func = &cranelift_reader::parse_functions(text).unwrap_or_else(|error| panic!("{error}\n{text}"))[0];
         let entry = func.layout.entry_block().expect("a block");
@@ -181,7 +183,7 @@ mod tests {
                         .map(|(&bits, &width)| value(bits, width))
                         .collect();
                     let found = operate(func, inst, bits).map(|bits| bits & mask);
-                    // The interpreter traps for the remainder of the least number by -1, which is 0.
+                    // The interpreter traps for the remainder of the minimum by -1, which is 0.
                     if func.dfg.insts[inst].opcode() == Opcode::Srem && a == 1 << (width - 1) && b == mask {
                         assert_eq!(found, Some(0), "{text}");
                         continue;
@@ -193,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_what_the_interpreter_computes() {
+    fn results_agree_with_the_interpreter() {
         for width in WIDTHS {
             for opcode in UNARY {
                 compare(
@@ -241,7 +243,7 @@ mod tests {
                     &[wide],
                 );
             }
-            // The same amount in another type.
+            // Shift amounts of another type.
             for opcode in ["ishl", "ushr", "sshr", "rotl", "rotr"] {
                 for amount in WIDTHS {
                     compare(

@@ -412,7 +412,7 @@ pub fn reached(case: &Case, isa: &Isa) -> Result<Reached, String> {
         return Err("no function".to_owned());
     };
     let mut ctx = cranelift_codegen::Context::for_function(func.clone());
-    let request = [Stage::Bits, Stage::Guards, Stage::Selects, Stage::Unroll]
+    let request = [Stage::Bits, Stage::Versioning, Stage::Selects, Stage::Unroll]
         .into_iter()
         .collect();
     let code = isa
@@ -426,7 +426,7 @@ pub fn reached(case: &Case, isa: &Isa) -> Result<Reached, String> {
     };
     Ok(Reached {
         loops: code.loops.clone(),
-        versioned: text(Stage::Bits) != text(Stage::Guards),
+        versioned: text(Stage::Bits) != text(Stage::Versioning),
         unrolled: text(Stage::Selects) != text(Stage::Unroll),
     })
 }

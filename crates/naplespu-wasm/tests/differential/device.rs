@@ -90,7 +90,7 @@ pub fn reached(module: &[u8], name: &str) -> (bool, bool) {
     };
     let speed = target("speed");
     let (vectorised, code) = compiled(speed.clone());
-    let (_, without) = compiled(Arc::new(speed.without_pass(Pass::Guards)));
+    let (_, without) = compiled(Arc::new(speed.without_pass(Pass::Versioning)));
     (vectorised, code != without)
 }
 

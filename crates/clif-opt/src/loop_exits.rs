@@ -1,11 +1,11 @@
-//! What is passed along on the way out of a loop is moved after the loop.
+//! Splits exit edges of loops, so that moves of their arguments lie after the loop.
 //!
-//! An edge whose source has other successors and whose target has other predecessors gets a block for the moves of its arguments.
-//! Inside a loop that block stands in the way: every round jumps around it. A block that is not part of the loop is laid out
-//! after it. A sum with a constant that is only passed along is computed there as well.
+//! Lowering splits a critical edge to place the moves of its arguments. Inside a loop, each
+//! iteration would jump around that block. This pass places the block after the loop. It also sinks
+//! sums with a constant into the block if the exit edge is their only use.
 
 use super::edit;
-use super::linear::{self, Step};
+use super::linear::{self, LinearOp};
 use super::loops::NaturalLoop;
 use cranelift_codegen::Context;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
@@ -13,11 +13,11 @@ use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{Function, Inst, InstBuilder, Value, ValueDef};
 use rustc_hash::FxHashSet;
 
-/// Gives the edges out of the loops blocks of their own where they pass arguments. Gives whether there were any; then the control
-/// flow graph and all that follows from it are out of date.
+/// Splits critical exit edges that pass arguments. Returns whether anything changed; the
+/// control-flow graph and its analyses are then out of date.
 pub fn run(ctx: &mut Context, loops: &[NaturalLoop]) -> bool {
-    let mut known = None;
-    let mut done = FxHashSet::default();
+    let mut counted = None;
+    let mut seen = FxHashSet::default();
     let mut changed = false;
     for lp in loops {
         for &exit in &lp.exits {
@@ -26,11 +26,11 @@ pub fn run(ctx: &mut Context, loops: &[NaturalLoop]) -> bool {
                 continue;
             };
             let shared = ctx.cfg.pred_iter(target).count() > 1;
-            let chooses = edit::destinations(func, exit.inst).len() == 2;
-            if args.is_empty() || !shared || !chooses || !done.insert((exit.inst, exit.number)) {
+            let is_conditional = edit::destinations(func, exit.inst).len() == 2;
+            if args.is_empty() || !shared || !is_conditional || !seen.insert((exit.inst, exit.number)) {
                 continue;
             }
-            let uses = known.get_or_insert_with(|| edit::count_uses(func));
+            let uses = counted.get_or_insert_with(|| edit::count_uses(func));
             let block = func.dfg.make_block();
             func.layout.insert_block(block, target);
             if func.layout.is_cold(target) {
@@ -49,15 +49,15 @@ pub fn run(ctx: &mut Context, loops: &[NaturalLoop]) -> bool {
     changed
 }
 
-/// Moves a sum with a constant before the jump, if that alone uses it.
+/// Moves a sum with a constant before the jump, if the jump is its single use.
 fn sink(func: &mut Function, lp: &NaturalLoop, uses: &mut SecondaryMap<Value, u32>, value: Value, jump: Inst) {
     let value = func.dfg.resolve_aliases(value);
     let ValueDef::Result(inst, 0) = func.dfg.value_def(value) else {
         return;
     };
     let inside = func.layout.inst_block(inst).is_some_and(|block| lp.contains(block));
-    let plus = matches!(linear::step(func, inst), Some(Step::Plus(..)));
-    if uses[value] != 1 || !inside || !plus {
+    let adds_constant = matches!(linear::linear_op(func, inst), Some(LinearOp::AddConst(..)));
+    if uses[value] != 1 || !inside || !adds_constant {
         return;
     }
     func.layout.remove_inst(inst);

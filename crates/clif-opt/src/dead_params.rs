@@ -1,10 +1,11 @@
-//! Block parameters that nobody needs go, with their arguments.
+//! Removes dead block parameters and their arguments.
 
 use super::edit::{self, Edge};
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{Block, BlockCall, Function, Inst, Value, ValueDef};
 
-/// Removes parameters that only compute themselves or other such parameters. Gives whether there were any.
+/// Removes parameters whose only uses compute themselves or other dead parameters. Returns whether
+/// anything changed.
 pub fn run(func: &mut Function) -> bool {
     let entry = func.layout.entry_block();
     let has_params = |block| Some(block) != entry && func.dfg.num_block_params(block) > 0;
@@ -13,20 +14,20 @@ pub fn run(func: &mut Function) -> bool {
     }
     let mut live: SecondaryMap<Value, bool> = SecondaryMap::with_capacity(func.dfg.num_values());
     let mut work: Vec<Value> = Vec::new();
-    // Who passes arguments to each block.
-    let mut into: SecondaryMap<Block, Vec<BlockCall>> = SecondaryMap::new();
+    // The calls of each block by its predecessors.
+    let mut incoming: SecondaryMap<Block, Vec<BlockCall>> = SecondaryMap::new();
     for block in func.layout.blocks() {
         for inst in func.layout.block_insts(block) {
             let opcode = func.dfg.insts[inst].opcode();
             if opcode.is_branch() {
                 for call in edit::destinations(func, inst) {
-                    into[call.block(&func.dfg.value_lists)].push(*call);
+                    incoming[call.block(&func.dfg.value_lists)].push(*call);
                 }
             }
             if !edit::is_removable(func, inst) {
                 work.extend(func.dfg.inst_args(inst));
             }
-            // What a call with handlers passes to them is kept.
+            // Arguments of exception edges are kept.
             if func.dfg.insts[inst].exception_table().is_some() {
                 work.extend(func.dfg.inst_values(inst));
             }
@@ -40,7 +41,7 @@ pub fn run(func: &mut Function) -> bool {
         match func.dfg.value_def(value) {
             ValueDef::Result(inst, _) => work.extend(func.dfg.inst_args(inst)),
             ValueDef::Param(block, number) => {
-                for call in &into[block] {
+                for call in &incoming[block] {
                     let arg = call.args(&func.dfg.value_lists).nth(number);
                     work.extend(arg.and_then(|arg| arg.as_value()));
                 }
@@ -74,7 +75,7 @@ pub fn run(func: &mut Function) -> bool {
                 edit::remove_arguments(func, edge, &dead[target]);
             }
         }
-        // Instructions that used such a parameter have no use either, and must not name it.
+        // Instructions that use a removed parameter are dead as well and must be removed.
         let insts: Vec<Inst> = func.layout.block_insts(block).collect();
         for inst in insts {
             let results = func.dfg.inst_results(inst);

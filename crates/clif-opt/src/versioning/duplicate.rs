@@ -1,9 +1,9 @@
-//! A nest twice: without the checks that a plan can do without, and, cold, as it was.
+//! Duplicates a loop nest: one version without the guards of a plan, and the cold original.
 
 use super::emit::Emitter;
 use super::plan::{Guard, Plan};
 use crate::Error;
-use crate::edit::{self, Copy, Edge};
+use crate::edit::{self, BlockCopy, Edge};
 use crate::loops::{self, NaturalLoop};
 use cranelift_codegen::Context;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
@@ -13,44 +13,45 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 
-/// Whether all branches into the nest and out of it pass values only.
-pub fn can_split(func: &Function, lp: &NaturalLoop) -> bool {
+/// Returns whether all entry and exit edges of the nest pass only values.
+pub fn can_duplicate(func: &Function, lp: &NaturalLoop) -> bool {
     lp.entries
         .iter()
         .chain(&lp.exits)
         .all(|&edge| edit::args(func, edge).is_some())
 }
 
-/// Splits the nest. Dominators must be those of the function, and are not afterwards. Gives the blocks behind the nest that have new
-/// parameters, for what was defined in the nest.
+/// Duplicates the nest. Requires a valid dominator tree, and invalidates it. Returns the blocks
+/// after the nest that got new parameters for values of the nest.
 ///
 /// # Errors
 ///
-/// [`Error::Internal`] if a value of the nest reaches code around its exits, or if the nest is not one of [`can_split`].
-pub fn run(ctx: &mut Context, lp: &NaturalLoop, plan: &Plan, uses: &Uses) -> Result<Vec<Block>, Error> {
+/// [`Error::Internal`] if a value of the nest has a use that its exits do not dominate, or if
+/// [`can_duplicate`] is false for the nest.
+pub fn run(ctx: &mut Context, lp: &NaturalLoop, plan: &Plan, uses: &CrossBlockUses) -> Result<Vec<Block>, Error> {
     let escaping = uses.escaping(lp);
-    let copy = Copy::make(&mut ctx.func, &lp.blocks, FxHashMap::default(), lp.header);
+    let copy = BlockCopy::make(&mut ctx.func, &lp.blocks, FxHashMap::default(), lp.header);
     for &block in &lp.blocks {
         ctx.func.layout.set_cold(copy.block(block));
     }
-    let landings = land(ctx, lp, &copy, &escaping)?;
+    let exit_values = join_exits(ctx, lp, &copy, &escaping)?;
     let func = &mut ctx.func;
     let before = func.dfg.make_block();
     func.layout.insert_block(before, lp.header);
     let params: Vec<Value> = func.dfg.block_params(lp.header).to_vec();
-    let mut here = FxHashMap::default();
+    let mut mapped = FxHashMap::default();
     let mut own = Vec::new();
     for &param in &params {
         let ty = func.dfg.value_type(param);
         let value = func.dfg.append_block_param(before, ty);
-        here.insert(param, value);
+        mapped.insert(param, value);
         own.push(value);
     }
     for &entry in &lp.entries {
-        let args = edit::values(func, entry, "guards")?;
+        let args = edit::values(func, entry, "versioning")?;
         edit::redirect(func, entry, before, &args);
     }
-    let holds = Emitter::new(func, before, &lp.blocks, here).run(plan)?;
+    let holds = Emitter::new(func, before, &lp.blocks, mapped).run(plan)?;
     let args: Vec<BlockArg> = own.into_iter().map(BlockArg::Value).collect();
     let cold = copy.block(lp.header);
     let mut cursor = FuncCursor::new(func).at_bottom(before);
@@ -63,28 +64,28 @@ pub fn run(ctx: &mut Context, lp: &NaturalLoop, plan: &Plan, uses: &Uses) -> Res
             Guard::Trap(inst) => {
                 func.layout.remove_inst(inst);
             }
-            Guard::Branch(inst, number) => edit::always(func, Edge { inst, number }),
+            Guard::Branch(inst, number) => edit::make_unconditional(func, Edge { inst, number }),
         }
     }
     if escaping.is_empty() {
         return Ok(Vec::new());
     }
     let copied: FxHashSet<Block> = lp.blocks.iter().flat_map(|&block| [block, copy.block(block)]).collect();
-    Joins::new(func, &copied).run(func, &escaping, &landings)
+    SsaRepair::new(func, &copied).run(func, &escaping, &exit_values)
 }
 
-/// Uses of values in other blocks than those that define them.
-pub struct Uses(Vec<(Value, Block, Block)>);
+/// Uses of values outside of their defining blocks: value, defining block, using block.
+pub struct CrossBlockUses(Vec<(Value, Block, Block)>);
 
-impl Uses {
-    /// Those of the function.
+impl CrossBlockUses {
+    /// Finds these uses in the function.
     pub fn of(func: &Function) -> Self {
         let mut uses = Vec::new();
         for block in func.layout.blocks() {
             for inst in func.layout.block_insts(block) {
                 for value in func.dfg.inst_values(inst) {
                     let value = func.dfg.resolve_aliases(value);
-                    let defined = loops::definition(func, value);
+                    let defined = loops::defining_block(func, value);
                     if defined != block {
                         uses.push((value, defined, block));
                     }
@@ -96,7 +97,7 @@ impl Uses {
         Self(uses)
     }
 
-    /// The values of the nest that code outside of it uses.
+    /// Returns the values of the nest that have uses outside of it.
     fn escaping(&self, lp: &NaturalLoop) -> Vec<Value> {
         let inside: FxHashSet<Block> = lp.blocks.iter().copied().collect();
         let out = |&&(_, defined, used): &&(Value, Block, Block)| inside.contains(&defined) && !inside.contains(&used);
@@ -106,14 +107,14 @@ impl Uses {
     }
 }
 
-/// What each escaping value is in blocks that both ways lead to.
-type Landings = FxHashMap<(Block, Value), Value>;
+/// The value of each escaping value in the join blocks of both versions.
+type ExitValues = FxHashMap<(Block, Value), Value>;
 
-/// Where values escape, both ways out of the nest lead to a block that takes them as parameters.
-fn land(ctx: &mut Context, lp: &NaturalLoop, copy: &Copy, escaping: &[Value]) -> Result<Landings, Error> {
-    let mut landings = Landings::default();
+/// If values escape, redirects the exits of both versions to join blocks with parameters for them.
+fn join_exits(ctx: &mut Context, lp: &NaturalLoop, copy: &BlockCopy, escaping: &[Value]) -> Result<ExitValues, Error> {
+    let mut exit_values = ExitValues::default();
     if escaping.is_empty() {
-        return Ok(landings);
+        return Ok(exit_values);
     }
     let mut targets: Vec<Block> = Vec::new();
     for &exit in &lp.exits {
@@ -123,9 +124,10 @@ fn land(ctx: &mut Context, lp: &NaturalLoop, copy: &Copy, escaping: &[Value]) ->
     for target in targets {
         let leads_here = |exit: &&Edge| edit::target(&ctx.func, **exit) == Some(target);
         let exits: Vec<Edge> = lp.exits.iter().filter(leads_here).copied().collect();
-        // Of a value that some way to the block does not define, no use can follow.
+        // If an exit to the block is not dominated by the value, the value has no use after the
+        // block.
         let reaches = |value: &&Value| {
-            let defined = loops::definition(&ctx.func, **value);
+            let defined = loops::defining_block(&ctx.func, **value);
             let dominates = |exit: &Edge| {
                 let block = ctx.func.layout.inst_block(exit.inst);
                 block.is_some_and(|block| ctx.domtree.block_dominates(defined, block))
@@ -134,10 +136,10 @@ fn land(ctx: &mut Context, lp: &NaturalLoop, copy: &Copy, escaping: &[Value]) ->
         };
         let values: Vec<Value> = escaping.iter().filter(reaches).copied().collect();
         let func = &mut ctx.func;
-        let landing = func.dfg.make_block();
-        func.layout.insert_block(landing, target);
+        let join = func.dfg.make_block();
+        func.layout.insert_block(join, target);
         if func.layout.is_cold(target) {
-            func.layout.set_cold(landing);
+            func.layout.set_cold(join);
         }
         let types: Vec<_> = func
             .dfg
@@ -147,39 +149,39 @@ fn land(ctx: &mut Context, lp: &NaturalLoop, copy: &Copy, escaping: &[Value]) ->
             .collect();
         let args: Vec<BlockArg> = types
             .into_iter()
-            .map(|ty| BlockArg::Value(func.dfg.append_block_param(landing, ty)))
+            .map(|ty| BlockArg::Value(func.dfg.append_block_param(join, ty)))
             .collect();
         for &value in &values {
             let ty = func.dfg.value_type(value);
-            landings.insert((landing, value), func.dfg.append_block_param(landing, ty));
+            exit_values.insert((join, value), func.dfg.append_block_param(join, ty));
         }
-        FuncCursor::new(func).at_bottom(landing).ins().jump(target, &args);
+        FuncCursor::new(func).at_bottom(join).ins().jump(target, &args);
         for &exit in &exits {
-            let mut args = edit::values(func, exit, "guards")?;
+            let mut args = edit::values(func, exit, "versioning")?;
             args.extend(&values);
-            edit::redirect(func, exit, landing, &args);
+            edit::redirect(func, exit, join, &args);
             let args: Vec<Value> = args
                 .into_iter()
                 .map(|value| copy.value(func.dfg.resolve_aliases(value)))
                 .collect();
-            edit::redirect(func, copy.edge(exit), landing, &args);
+            edit::redirect(func, copy.edge(exit), join, &args);
         }
     }
-    Ok(landings)
+    Ok(exit_values)
 }
 
-/// Puts parameters where ways from different landings meet.
-struct Joins<'a> {
+/// Restores SSA form: inserts block parameters where different definitions of a value meet.
+struct SsaRepair<'a> {
     /// The edges to each block from outside of the nest.
     preds: SecondaryMap<Block, SmallVec<[Edge; 2]>>,
     copied: &'a FxHashSet<Block>,
-    /// What the value is where the block begins.
-    known: Landings,
-    /// Blocks that have got a parameter for a value, and lack its arguments.
-    open: VecDeque<(Block, Value)>,
+    /// The value at the start of a block.
+    known: ExitValues,
+    /// Blocks with a new parameter for a value that still lacks its arguments.
+    pending: VecDeque<(Block, Value)>,
 }
 
-impl<'a> Joins<'a> {
+impl<'a> SsaRepair<'a> {
     fn new(func: &Function, copied: &'a FxHashSet<Block>) -> Self {
         let mut preds: SecondaryMap<Block, SmallVec<[Edge; 2]>> = SecondaryMap::new();
         for block in func.layout.blocks() {
@@ -196,14 +198,14 @@ impl<'a> Joins<'a> {
         Self {
             preds,
             copied,
-            known: Landings::default(),
-            open: VecDeque::new(),
+            known: ExitValues::default(),
+            pending: VecDeque::new(),
         }
     }
 
-    /// Uses outside of the nest become those of what reaches them.
-    fn run(mut self, func: &mut Function, escaping: &[Value], landings: &Landings) -> Result<Vec<Block>, Error> {
-        self.known.clone_from(landings);
+    /// Replaces uses of escaping values outside of the nest by their reaching definitions.
+    fn run(mut self, func: &mut Function, escaping: &[Value], exit_values: &ExitValues) -> Result<Vec<Block>, Error> {
+        self.known.clone_from(exit_values);
         let escaping: FxHashSet<Value> = escaping.iter().copied().collect();
         let blocks: Vec<Block> = func
             .layout
@@ -226,29 +228,29 @@ impl<'a> Joins<'a> {
                 let mut own = Vec::with_capacity(values.len());
                 for value in values {
                     own.push(match escaping.contains(&value) {
-                        true => self.at(func, block, value)?,
+                        true => self.reaching_value(func, block, value)?,
                         false => value,
                     });
                 }
                 func.dfg.overwrite_inst_values(inst, own.into_iter());
             }
         }
-        // The first first, so that the arguments of a block are in the order of its parameters.
+        // In order of insertion, so that arguments are in the order of the parameters.
         let mut joins = Vec::new();
-        while let Some((block, value)) = self.open.pop_front() {
+        while let Some((block, value)) = self.pending.pop_front() {
             joins.push(block);
             for edge in self.preds[block].clone() {
                 let from = func.layout.inst_block(edge.inst);
                 let from = from.ok_or_else(|| broken(value))?;
-                let argument = self.at(func, from, value)?;
+                let argument = self.reaching_value(func, from, value)?;
                 edit::append_argument(func, edge, argument);
             }
         }
         Ok(joins)
     }
 
-    /// What the value is in the block.
-    fn at(&mut self, func: &mut Function, mut block: Block, value: Value) -> Result<Value, Error> {
+    /// Returns the definition of the value that reaches the block.
+    fn reaching_value(&mut self, func: &mut Function, mut block: Block, value: Value) -> Result<Value, Error> {
         loop {
             if let Some(&known) = self.known.get(&(block, value)) {
                 return Ok(known);
@@ -261,7 +263,7 @@ impl<'a> Joins<'a> {
                     let ty = func.dfg.value_type(value);
                     let param = func.dfg.append_block_param(block, ty);
                     self.known.insert((block, value), param);
-                    self.open.push_back((block, value));
+                    self.pending.push_back((block, value));
                     return Ok(param);
                 }
             }
@@ -270,5 +272,9 @@ impl<'a> Joins<'a> {
 }
 
 fn broken(value: Value) -> Error {
-    Error::internal("guards", value, "a value of a loop to be used only behind its exits")
+    Error::internal(
+        "versioning",
+        value,
+        "a value of a loop to be used only behind its exits",
+    )
 }

@@ -1,21 +1,21 @@
-//! A machine for the tests of passes.
+//! The target of the unit tests.
 
 use crate::Target;
 use cranelift_codegen::ir::{Function, Inst, MemFlags};
 use cranelift_codegen::settings::{self, Flags};
 use std::ops::RangeInclusive;
 
-/// One memory, and an instruction for everything.
-pub struct Plain(Flags);
+/// A target with one memory and one instruction for each operation.
+pub struct TestTarget(Flags);
 
-impl Plain {
-    /// With Cranelift's default flags.
+impl TestTarget {
+    /// Creates a target with Cranelift's default flags.
     pub fn new() -> Self {
         Self(Flags::new(settings::builder()))
     }
 }
 
-impl Target for Plain {
+impl Target for TestTarget {
     fn flags(&self) -> &Flags {
         &self.0
     }

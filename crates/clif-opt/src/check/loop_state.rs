@@ -1,4 +1,4 @@
-//! A loop at concrete points: what its variables are in an iteration, given what was assigned outside of it.
+//! The state of a loop in an iteration, for concrete values from outside of the loop.
 
 use super::eval::{Evaluator, mix};
 use crate::edit::{self, Edge};
@@ -6,23 +6,24 @@ use crate::loops::{self, NaturalLoop};
 use cranelift_codegen::ir::{Function, InstructionData, Value, ValueDef};
 use rustc_hash::FxHashMap;
 
-/// A function in which control has come to a loop, by way of the loops around it.
-pub struct World<'a> {
-    /// Evaluates values at this point.
+/// A function whose execution has reached a loop through the loops around it.
+pub struct LoopState<'a> {
+    /// The evaluator of values in this state.
     pub eval: Evaluator<'a>,
     func: &'a Function,
-    /// The loops around the one at hand and that one, the outermost first, each with the edge that enters it.
-    way: Vec<(&'a NaturalLoop, Edge)>,
-    /// How many iterations of each were done before.
-    before: Vec<u64>,
-    /// Parameters of a block in front of the loop that are passed on to the header.
+    /// The loops from the outermost one to the current one, each with the edge that enters it.
+    nest: Vec<(&'a NaturalLoop, Edge)>,
+    /// The number of completed iterations of each loop at entry.
+    completed: Vec<u64>,
+    /// Parameters of a block before the loop that are passed on to the header.
     mirrors: &'a [Value],
     iteration: u64,
 }
 
-impl<'a> World<'a> {
-    /// A point where the loop `lp` was just entered by the edge `entry`. Loops around it have done a few iterations, as the seed says.
-    /// `mirrors` are the parameters of a block in front of the loop that gets the same arguments, if there is one.
+impl<'a> LoopState<'a> {
+    /// Enters the loop `lp` by the edge `entry`. The seed selects how many iterations the outer
+    /// loops have completed. `mirrors` are the parameters of a block before the loop that receives
+    /// the same arguments.
     pub fn new(
         func: &'a Function,
         all: &'a [NaturalLoop],
@@ -34,32 +35,32 @@ impl<'a> World<'a> {
         let around = all
             .iter()
             .filter(|outer| outer.id != lp.id && outer.contains(lp.header));
-        let mut way: Vec<_> = around
+        let mut nest: Vec<_> = around
             .filter_map(|outer| Some((outer, *outer.entries.first()?)))
             .collect();
-        way.sort_by_key(|(outer, _)| std::cmp::Reverse(outer.blocks.len()));
-        way.push((lp, entry));
-        let before = (0..way.len() as u64).map(|number| mix(seed ^ number) % 4).collect();
-        let mut world = Self {
+        nest.sort_by_key(|(outer, _)| std::cmp::Reverse(outer.blocks.len()));
+        nest.push((lp, entry));
+        let completed = (0..nest.len() as u64).map(|number| mix(seed ^ number) % 4).collect();
+        let mut state = Self {
             eval: Evaluator::new(func, &lp.blocks, seed),
             func,
-            way,
-            before,
+            nest,
+            completed,
             mirrors,
             iteration: 0,
         };
-        world.enter();
-        world
+        state.enter();
+        state
     }
 
-    /// Enters the loop again, after something outside of it was assigned.
+    /// Enters the loop again, after values outside of it were assigned.
     pub fn enter(&mut self) {
         self.iteration = 0;
         self.eval.set_iteration(0);
-        for place in 0..self.way.len() {
-            let (lp, entry) = self.way[place];
+        for depth in 0..self.nest.len() {
+            let (lp, entry) = self.nest[depth];
             self.pass(lp, entry);
-            if place + 1 == self.way.len() {
+            if depth + 1 == self.nest.len() {
                 for (&mirror, &param) in self.mirrors.iter().zip(self.func.dfg.block_params(lp.header)) {
                     if let Some(bits) = self.eval.get(param) {
                         self.eval.set(mirror, bits);
@@ -67,25 +68,25 @@ impl<'a> World<'a> {
                 }
                 break;
             }
-            for _ in 0..self.before[place] {
+            for _ in 0..self.completed[depth] {
                 if lp.exits.iter().any(|&exit| self.takes(exit) != Some(false)) {
                     break;
                 }
-                self.pass(lp, lp.back);
+                self.pass(lp, lp.back_edge);
             }
         }
     }
 
-    /// Goes on to the next iteration of the loop at hand, whether its exits leave it or not.
+    /// Advances to the next iteration of the current loop, even if an exit would leave.
     pub fn advance(&mut self) {
-        if let Some(&(lp, _)) = self.way.last() {
-            self.pass(lp, lp.back);
+        if let Some(&(lp, _)) = self.nest.last() {
+            self.pass(lp, lp.back_edge);
         }
         self.iteration += 1;
         self.eval.set_iteration(self.iteration);
     }
 
-    /// Sets the integer parameters of the header to what the edge passes.
+    /// Sets the integer parameters of the header to the arguments of the edge.
     fn pass(&mut self, lp: &NaturalLoop, edge: Edge) {
         let args = edit::args(self.func, edge).unwrap_or_default();
         let values: Vec<Option<u64>> = args.iter().map(|&arg| self.eval.get(arg)).collect();
@@ -96,7 +97,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Whether a conditional branch takes the edge; `None` if its condition is unknown.
+    /// Returns whether a branch takes the edge, or `None` if its condition is unknown.
     pub fn takes(&mut self, edge: Edge) -> Option<bool> {
         match self.func.dfg.insts[edge.inst] {
             InstructionData::Brif { arg, .. } => {
@@ -108,10 +109,10 @@ impl<'a> World<'a> {
         }
     }
 
-    /// The leaves from outside of the loops that a value depends on: what a caller may assign to change it.
+    /// Returns the leaves outside of the loops that a value depends on. A caller may assign them.
     pub fn free_leaves(&self, value: Value) -> Vec<Value> {
         let mut params: FxHashMap<Value, Value> = FxHashMap::default();
-        for &(lp, entry) in &self.way {
+        for &(lp, entry) in &self.nest {
             let args = edit::args(self.func, entry).unwrap_or_default();
             params.extend(self.func.dfg.block_params(lp.header).iter().copied().zip(args));
         }
@@ -136,12 +137,12 @@ impl<'a> World<'a> {
         found
     }
 
-    /// Whether the value comes from outside of all loops on the way.
+    /// Returns whether the value is an integer from outside of all loops of the nest.
     fn is_free(&self, value: Value) -> bool {
         let ty = self.func.dfg.value_type(value);
         let inside = |value| {
-            let block = loops::definition(self.func, value);
-            self.way.iter().any(|(lp, _)| lp.contains(block))
+            let block = loops::defining_block(self.func, value);
+            self.nest.iter().any(|(lp, _)| lp.contains(block))
         };
         let union = matches!(self.func.dfg.value_def(value), ValueDef::Union(..));
         ty.is_int() && ty.bits() <= 64 && !union && !inside(value)

@@ -1,15 +1,15 @@
-//! Faults in the tests in front of versioned loops, and the check that finds them.
+//! Injects faults into the tests before versioned loops; the checker must find them.
 
-use super::form::{self, Nest};
+use super::duplicate::{self, CrossBlockUses};
+use super::form::{self, LoopNest};
 use super::plan::Plan;
-use super::split::{self, Uses};
-use super::{check, rounds};
+use super::{check, limits};
 use crate::loops::{self, NaturalLoop};
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode};
 
-/// An index against a bound, and a sum with a base against another one.
+/// Checks an index against a bound, and a sum with a base against another bound.
 const BOUNDS: &str = "
 function %f(i32, i32, i32, i32, i32) {
 block0(v0: i32, v1: i32, v2: i32, v3: i32, v4: i32):
@@ -32,7 +32,7 @@ block2:
     return
 }";
 
-/// A variable that counts down, in steps of three.
+/// A variable that counts down in steps of three.
 const DOWN: &str = "
 function %f(i32, i32, i32, i32) {
 block0(v0: i32, v1: i32, v2: i32, v3: i32):
@@ -52,7 +52,7 @@ block2:
     return
 }";
 
-/// Alignment that does not change, and a bound at four times the index.
+/// An invariant alignment check, and a bound for four times the index.
 const ALIGNED: &str = "
 function %f(i32, i32, i32, i32) -> i32 {
 block0(v0: i32, v1: i32, v2: i32, v3: i32):
@@ -86,7 +86,7 @@ block2:
     return v22
 }";
 
-/// The function before and after its loop was versioned.
+/// Versions the loop. Returns the function before and after, and the loop.
 fn versioned(text: &str) -> (Function, Function, NaturalLoop) {
     let func = cranelift_reader::parse_functions(text).unwrap().remove(0);
     let mut ctx = Context::for_function(func);
@@ -94,26 +94,26 @@ fn versioned(text: &str) -> (Function, Function, NaturalLoop) {
     ctx.compute_domtree();
     ctx.compute_loop_analysis();
     let mut loops = loops::find(&ctx);
-    let inductions = form::inductions(&ctx.func, &loops);
-    let exits = rounds::exits(&ctx, &loops);
+    let induction_variables = form::induction_variables(&ctx.func, &loops);
+    let exits = limits::exits(&ctx, &loops);
     let written = form::written(&ctx.func, &loops[0]);
-    let nest = Nest {
+    let nest = LoopNest {
         func: &ctx.func,
         cfg: &ctx.cfg,
         loops: &loops,
-        inductions: &inductions,
-        top: 0,
+        induction_variables: &induction_variables,
+        outermost: 0,
         written: written.as_ref(),
     };
     let plan = Plan::of(&nest, &exits);
     assert!(!plan.guards.is_empty());
-    let uses = Uses::of(&ctx.func);
+    let uses = CrossBlockUses::of(&ctx.func);
     let before = ctx.func.clone();
-    split::run(&mut ctx, &loops[0], &plan, &uses).unwrap();
+    duplicate::run(&mut ctx, &loops[0], &plan, &uses).unwrap();
     (before, ctx.func, loops.swap_remove(0))
 }
 
-/// A test that always holds, and numbers that are off by one.
+/// Returns faulty variants of a compare or constant: always true, off by one, or another condition.
 fn faults(func: &Function, inst: Inst) -> Vec<InstructionData> {
     match func.dfg.insts[inst] {
         InstructionData::UnaryImm { opcode, imm } => [1, -1]
@@ -141,7 +141,7 @@ fn faults(func: &Function, inst: Inst) -> Vec<InstructionData> {
     }
 }
 
-/// The faults in the tests in front of the loop that the check does not find, as text.
+/// Returns the number of faults, and the faults that the checker misses as text.
 fn unnoticed(text: &str) -> (usize, Vec<String>) {
     let (before, after, lp) = versioned(text);
     check::versioned(&before, &after, &lp).unwrap();
@@ -162,8 +162,8 @@ fn unnoticed(text: &str) -> (usize, Vec<String>) {
     (all, missed)
 }
 
-/// What is not noticed is no fault, or shows only after millions of iterations: a stricter test, one that the others make superfluous,
-/// or one that keeps a product of the trip count below 2^31.
+/// Some variants are not wrong, or differ only after millions of iterations: stricter tests,
+/// redundant tests, and tests that keep a product of the trip count below 2^31.
 #[test]
 fn the_check_finds_faults_in_the_tests_before_a_loop() {
     for (text, allowed) in [(BOUNDS, 6), (DOWN, 15), (ALIGNED, 10)] {

@@ -1,20 +1,22 @@
-//! Block parameters that are one value go: each way to the block passes that value, or the parameter itself.
+//! Removes block parameters that always have the same value: each predecessor passes that value or
+//! the parameter itself.
 //!
-//! Cranelift's pass does the same for values that are no parameters. A front end that passes all variables to every loop leaves
-//! others: what an inner loop only hands on is a parameter of the outer one, which changes, and that of the inner one is it all the time.
+//! Cranelift's pass does the same only for values that are not parameters. A front end that passes
+//! all variables to every loop leaves more: an inner loop that does not change a variable has a
+//! copy of the parameter of the outer loop.
 
 use super::edit::{self, Edge};
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{Block, Function, Value};
 use rustc_hash::FxHashMap;
 
-/// Replaces such parameters by what they are. Gives whether there were any; aliases are left behind.
+/// Replaces redundant parameters by their values. Returns whether anything changed. Aliases remain.
 pub fn run(func: &mut Function) -> bool {
     let entry = func.layout.entry_block();
     let candidates = |block: &Block| Some(*block) != entry && func.dfg.num_block_params(*block) > 0;
     let blocks: Vec<Block> = func.layout.blocks().filter(candidates).collect();
-    // The arguments of each way to a block; `None` for a block that gets what is no value.
-    let mut into: SecondaryMap<Block, Option<Vec<Vec<Value>>>> = SecondaryMap::with_default(Some(Vec::new()));
+    // The arguments that each predecessor passes to a block; `None` if an argument is not a value.
+    let mut incoming_args: SecondaryMap<Block, Option<Vec<Vec<Value>>>> = SecondaryMap::with_default(Some(Vec::new()));
     for block in func.layout.blocks() {
         let Some(inst) = func.layout.last_inst(block) else {
             continue;
@@ -24,59 +26,61 @@ pub fn run(func: &mut Function) -> bool {
             let Some(target) = edit::target(func, edge) else {
                 continue;
             };
-            match (edit::args(func, edge), &mut into[target]) {
-                (Some(args), Some(ways)) => ways.push(args),
-                (None, ways) => *ways = None,
+            match (edit::args(func, edge), &mut incoming_args[target]) {
+                (Some(args), Some(incoming)) => incoming.push(args),
+                (None, incoming) => *incoming = None,
                 (_, None) => {}
             }
         }
     }
-    let mut same: FxHashMap<Value, Value> = FxHashMap::default();
-    let mut again = true;
-    while again {
-        again = false;
+    let mut replacements: FxHashMap<Value, Value> = FxHashMap::default();
+    let mut changed = true;
+    while changed {
+        changed = false;
         for &block in &blocks {
-            let Some(ways) = &into[block] else { continue };
+            let Some(incoming) = &incoming_args[block] else {
+                continue;
+            };
             for (index, &param) in func.dfg.block_params(block).iter().enumerate() {
-                if same.contains_key(&param) {
+                if replacements.contains_key(&param) {
                     continue;
                 }
-                let mut values = ways
+                let mut values = incoming
                     .iter()
                     .filter_map(|args| args.get(index))
-                    .map(|&arg| found(func, &same, arg));
+                    .map(|&arg| resolve(func, &replacements, arg));
                 let mut others = values.by_ref().filter(|&value| value != param);
                 let Some(one) = others.next() else { continue };
                 if others.all(|value| value == one) {
-                    same.insert(param, one);
-                    again = true;
+                    replacements.insert(param, one);
+                    changed = true;
                 }
             }
         }
     }
-    if same.is_empty() {
+    if replacements.is_empty() {
         return false;
     }
-    replace(func, &blocks, &same);
+    replace(func, &blocks, &replacements);
     true
 }
 
-/// What a value is, as far as that is known.
-fn found(func: &Function, same: &FxHashMap<Value, Value>, value: Value) -> Value {
+/// Follows aliases and replacements of a value.
+fn resolve(func: &Function, replacements: &FxHashMap<Value, Value>, value: Value) -> Value {
     let mut value = func.dfg.resolve_aliases(value);
-    while let Some(&other) = same.get(&value) {
-        value = other;
+    while let Some(&replacement) = replacements.get(&value) {
+        value = replacement;
     }
     value
 }
 
-fn replace(func: &mut Function, blocks: &[Block], same: &FxHashMap<Value, Value>) {
-    let mut gone: SecondaryMap<Block, Vec<usize>> = SecondaryMap::new();
+fn replace(func: &mut Function, blocks: &[Block], replacements: &FxHashMap<Value, Value>) {
+    let mut removed: SecondaryMap<Block, Vec<usize>> = SecondaryMap::new();
     for &block in blocks {
         let params: Vec<Value> = func.dfg.block_params(block).to_vec();
         for (index, &param) in params.iter().enumerate().rev() {
-            if same.contains_key(&param) {
-                gone[block].push(index);
+            if replacements.contains_key(&param) {
+                removed[block].push(index);
             }
         }
     }
@@ -88,15 +92,15 @@ fn replace(func: &mut Function, blocks: &[Block], same: &FxHashMap<Value, Value>
         for number in 0..edit::destinations(func, inst).len() {
             let edge = Edge { inst, number };
             if let Some(target) = edit::target(func, edge) {
-                edit::remove_arguments(func, edge, &gone[target]);
+                edit::remove_arguments(func, edge, &removed[target]);
             }
         }
     }
     for &block in blocks {
         let params: Vec<Value> = func.dfg.block_params(block).to_vec();
         for param in params {
-            if same.contains_key(&param) {
-                let value = found(func, same, param);
+            if replacements.contains_key(&param) {
+                let value = resolve(func, replacements, param);
                 func.dfg.remove_block_param(param);
                 func.dfg.change_to_alias(param, value);
             }
@@ -110,7 +114,7 @@ mod tests {
     use cranelift_codegen::{Context, settings};
 
     #[test]
-    fn what_inner_loops_hand_on_is_a_parameter_of_the_outer_one() {
+    fn parameters_passed_through_inner_loops_are_removed() {
         let text = "function %f(i32, i32) -> i32 {
             block0(v0: i32, v1: i32):
                 jump block1(v0, v1)
@@ -137,7 +141,7 @@ mod tests {
         crate::clean::resolve_aliases(&mut ctx.func);
         ctx.verify(&settings::Flags::new(settings::builder())).unwrap();
         let params = |number: u32| ctx.func.dfg.num_block_params(Block::from_u32(number));
-        // Left are what the outermost loop changes, and the sums of the inner ones.
+        // The variable of the outermost loop and the sums of the inner loops remain.
         assert_eq!((params(1), params(2), params(3)), (1, 1, 1));
         assert!(!run(&mut ctx.func));
     }

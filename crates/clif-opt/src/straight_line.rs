@@ -1,11 +1,12 @@
-//! Straight-line functions of integers, evaluated on numbers near the limits: what passes that simplify must keep.
+//! Test support: evaluates straight-line integer functions on numbers near the limits of their
+//! types.
 
 use super::check::operate::operate;
 use super::loops::mask;
 use cranelift_codegen::ir::{Function, Opcode, Value};
 use rustc_hash::FxHashMap;
 
-/// Numbers near the limits of a type of this width.
+/// Returns numbers near the limits of a type of this width.
 pub fn numbers(width: u32) -> Vec<u64> {
     let all = u64::MAX >> (64 - width);
     let sign = 1u64 << (width - 1);
@@ -34,8 +35,8 @@ pub fn numbers(width: u32) -> Vec<u64> {
     .collect()
 }
 
-/// The values that a function of one block computes from these arguments, and what it returns; `None` if it traps or does what
-/// [`operate`] does not know.
+/// Returns the values and results of a function of one block. Returns `None` if it traps or has an
+/// instruction that [`operate`] does not support.
 fn evaluate(func: &Function, args: &[u64]) -> Option<(FxHashMap<Value, u64>, Vec<u64>)> {
     let entry = func.layout.entry_block()?;
     let mut known: FxHashMap<Value, u64> = func
@@ -63,7 +64,7 @@ fn evaluate(func: &Function, args: &[u64]) -> Option<(FxHashMap<Value, u64>, Vec
     None
 }
 
-/// Calls `each` with the values and results of a function for all combinations of numbers as arguments.
+/// Calls `each` with the values and results of the function for all combinations of arguments.
 fn for_all(func: &Function, mut each: impl FnMut(&[u64], Option<(FxHashMap<Value, u64>, Vec<u64>)>)) {
     let entry = func.layout.entry_block().expect("a block");
     let params = func.dfg.block_params(entry);
@@ -71,15 +72,15 @@ fn for_all(func: &Function, mut each: impl FnMut(&[u64], Option<(FxHashMap<Value
         .iter()
         .map(|&param| numbers(func.dfg.value_type(param).bits()))
         .collect();
-    let mut place = vec![0; choices.len()];
+    let mut choice = vec![0; choices.len()];
     loop {
-        let args: Vec<u64> = place.iter().zip(&choices).map(|(&at, numbers)| numbers[at]).collect();
+        let args: Vec<u64> = choice.iter().zip(&choices).map(|(&at, numbers)| numbers[at]).collect();
         each(&args, evaluate(func, &args));
-        let Some(next) = (0..place.len()).find(|&at| place[at] + 1 < choices[at].len()) else {
+        let Some(next) = (0..choice.len()).find(|&at| choice[at] + 1 < choices[at].len()) else {
             return;
         };
-        place[next] += 1;
-        place[..next].fill(0);
+        choice[next] += 1;
+        choice[..next].fill(0);
     }
 }
 
@@ -88,8 +89,9 @@ fn parse(text: &str) -> Function {
     functions.remove(0)
 }
 
-/// Applies a pass to a function and compares the results before and after. Gives whether the pass changed anything.
-pub fn keeps(text: &str, pass: impl FnOnce(&mut Function) -> bool) -> bool {
+/// Asserts that a pass does not change the results of a function. Returns whether the pass changed
+/// anything.
+pub fn check_results(text: &str, pass: impl FnOnce(&mut Function) -> bool) -> bool {
     let before = parse(text);
     let mut after = before.clone();
     if !pass(&mut after) {
@@ -103,8 +105,8 @@ pub fn keeps(text: &str, pass: impl FnOnce(&mut Function) -> bool) -> bool {
     true
 }
 
-/// Checks that no value of a function is above its bound.
-pub fn is_at_most(text: &str, bound: impl Fn(&Function, Value) -> u64) {
+/// Asserts that no value of a function exceeds its upper bound.
+pub fn check_bound(text: &str, bound: impl Fn(&Function, Value) -> u64) {
     let func = parse(text);
     for_all(&func, |args, found| {
         let Some((known, _)) = found else { return };

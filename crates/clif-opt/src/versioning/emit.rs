@@ -1,8 +1,8 @@
-//! The tests before a nest.
+//! Emits the tests before a versioned loop nest.
 
-use super::form::{self, Form, Variable};
-use super::plan::{Bounded, Plan};
-use super::rounds::{Limit, Need};
+use super::form::{self, LinearForm, Variable};
+use super::limits::{Limit, Precondition};
+use super::plan::{BoundCheck, Plan};
 use crate::Error;
 use crate::linear;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
@@ -10,37 +10,39 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, Value, types};
 use rustc_hash::FxHashMap;
 
-/// Writes what a plan asks for to the end of a block.
+/// Emits the tests of a plan at the end of a block.
 pub struct Emitter<'f> {
     cursor: FuncCursor<'f>,
     /// The blocks of the nest.
     nest: &'f [Block],
-    /// What stands here for values of the nest.
-    here: FxHashMap<Value, Value>,
+    /// Replacements for values of the nest.
+    mapped: FxHashMap<Value, Value>,
     limits: FxHashMap<Variable, Value>,
     conditions: Vec<Value>,
 }
 
 impl<'f> Emitter<'f> {
-    /// At the end of `block`, before the nest of these blocks; `here` says what the parameters of the nest's header are there.
-    pub fn new(func: &'f mut Function, block: Block, nest: &'f [Block], here: FxHashMap<Value, Value>) -> Self {
+    /// Creates an emitter at the end of `block`, which enters the nest. `mapped` contains the
+    /// values of the nest's header parameters in `block`.
+    pub fn new(func: &'f mut Function, block: Block, nest: &'f [Block], mapped: FxHashMap<Value, Value>) -> Self {
         Self {
             cursor: FuncCursor::new(func).at_bottom(block),
             nest,
-            here,
+            mapped,
             limits: FxHashMap::default(),
             conditions: Vec::new(),
         }
     }
 
-    /// Computes whether the nest can do without its checks; `None`: always.
+    /// Emits the condition under which no guard of the plan fails. Returns `None` if no test is
+    /// needed.
     ///
     /// # Errors
     ///
-    /// [`Error::Internal`] if the plan has no limit for something that changes.
+    /// [`Error::Internal`] if the plan lacks the limit of a variable.
     pub fn run(mut self, plan: &Plan) -> Result<Option<Value>, Error> {
-        for need in &plan.needs {
-            let condition = self.need(need);
+        for precondition in &plan.preconditions {
+            let condition = self.precondition(precondition);
             self.conditions.push(condition);
         }
         for (variable, limit) in &plan.limits {
@@ -53,8 +55,8 @@ impl<'f> Emitter<'f> {
                 self.push(IntCC::UnsignedLessThanOrEqual, value, largest);
             }
         }
-        for bounded in &plan.bounded {
-            self.bounded(bounded)?;
+        for check in &plan.bound_checks {
+            self.bound_check(check)?;
         }
         let Self {
             mut cursor, conditions, ..
@@ -62,16 +64,16 @@ impl<'f> Emitter<'f> {
         Ok(conditions.into_iter().reduce(|all, one| cursor.ins().band(all, one)))
     }
 
-    fn need(&mut self, need: &Need) -> Value {
-        match need {
-            Need::Zero(form, mask) => {
+    fn precondition(&mut self, precondition: &Precondition) -> Value {
+        match precondition {
+            Precondition::Zero(form, mask) => {
                 let value = self.value(form);
                 let mask = self.number(*mask);
                 let bits = self.cursor.ins().band(value, mask);
                 let zero = self.number(0);
                 self.cursor.ins().icmp(IntCC::Equal, bits, zero)
             }
-            Need::Compare(condition, left, right) => {
+            Precondition::Compare(condition, left, right) => {
                 let (left, right) = (self.value(left), self.value(right));
                 self.cursor.ins().icmp(*condition, left, right)
             }
@@ -91,20 +93,20 @@ impl<'f> Emitter<'f> {
             let shift = self.number(limit.shift);
             value = self.cursor.ins().ushr(value, shift);
         }
-        self.plus(value, limit.more)
+        self.plus(value, limit.addend)
     }
 
-    /// The smallest number and what is added for the largest are at most the bound together, and nothing wraps.
-    fn bounded(&mut self, bounded: &Bounded) -> Result<(), Error> {
-        let mut lowest = bounded.number.clone();
-        lowest.constant = lowest.constant.wrapping_add_signed(bounded.around.0);
-        let changes = std::mem::take(&mut lowest.changes);
-        let (lowest, most) = (self.value(&lowest), self.value(&bounded.most));
-        self.push(IntCC::UnsignedLessThanOrEqual, lowest, most);
-        let (down, up): (Vec<_>, Vec<_>) = changes.into_iter().partition(|term| term.1.cast_signed() < 0);
-        let wide = bounded.around.1.wrapping_sub(bounded.around.0).cast_unsigned();
+    /// Emits tests that the minimum and the maximum lie between 0 and the bound without overflow.
+    fn bound_check(&mut self, check: &BoundCheck) -> Result<(), Error> {
+        let mut lowest = check.number.clone();
+        lowest.constant = lowest.constant.wrapping_add_signed(check.offsets.0);
+        let varying = std::mem::take(&mut lowest.varying);
+        let (lowest, bound) = (self.value(&lowest), self.value(&check.bound));
+        self.push(IntCC::UnsignedLessThanOrEqual, lowest, bound);
+        let (down, up): (Vec<_>, Vec<_>) = varying.into_iter().partition(|term| term.1.cast_signed() < 0);
+        let wide = check.offsets.1.wrapping_sub(check.offsets.0).cast_unsigned();
         if let Some(more) = self.span(&up, wide)? {
-            let room = self.cursor.ins().isub(most, lowest);
+            let room = self.cursor.ins().isub(bound, lowest);
             self.push(IntCC::UnsignedLessThanOrEqual, more, room);
         }
         if let Some(less) = self.span(&down, 0)? {
@@ -113,14 +115,14 @@ impl<'f> Emitter<'f> {
         Ok(())
     }
 
-    /// How far the changes go together, without their signs; `None`: not at all.
-    fn span(&mut self, changes: &[(Variable, u32)], constant: u32) -> Result<Option<Value>, Error> {
+    /// Emits the sum of the absolute contributions of the variables. Returns `None` if it is 0.
+    fn span(&mut self, varying: &[(Variable, u32)], constant: u32) -> Result<Option<Value>, Error> {
         let of = |&(variable, factor): &(Variable, u32)| {
             let limit = self.limits.get(&variable);
-            let limit = limit.ok_or_else(|| Error::internal("guards", format!("{variable:?}"), "a limit"))?;
+            let limit = limit.ok_or_else(|| Error::internal("versioning", format!("{variable:?}"), "a limit"))?;
             Ok((*limit, factor.cast_signed().unsigned_abs()))
         };
-        let terms = changes.iter().map(of).collect::<Result<Vec<(Value, u32)>, Error>>()?;
+        let terms = varying.iter().map(of).collect::<Result<Vec<(Value, u32)>, Error>>()?;
         Ok(match linear::add_terms(&mut self.cursor, None, &terms) {
             Some(sum) => Some(self.plus(sum, constant)),
             None => (constant != 0).then(|| self.number(constant)),
@@ -132,12 +134,12 @@ impl<'f> Emitter<'f> {
         self.conditions.push(holds);
     }
 
-    /// A sum without what changes.
-    fn value(&mut self, form: &Form) -> Value {
+    /// Emits the invariant part of a linear form.
+    fn value(&mut self, form: &LinearForm) -> Value {
         let terms: Vec<(Value, u32)> = form
-            .start
+            .invariant
             .iter()
-            .map(|&(value, factor)| (self.here(value), factor))
+            .map(|&(value, factor)| (self.map_value(value), factor))
             .collect();
         match linear::add_terms(&mut self.cursor, None, &terms) {
             Some(sum) => self.plus(sum, form.constant),
@@ -157,9 +159,10 @@ impl<'f> Emitter<'f> {
         self.cursor.ins().iconst(types::I32, i64::from(number.cast_signed()))
     }
 
-    /// What a value of a start is here: itself, a parameter, or the same load again.
-    fn here(&mut self, value: Value) -> Value {
-        if let Some(&known) = self.here.get(&value) {
+    /// Returns the value before the nest: the value itself, a header parameter, or a copy of an
+    /// invariant load.
+    fn map_value(&mut self, value: Value) -> Value {
+        if let Some(&known) = self.mapped.get(&value) {
             return known;
         }
         let func = &self.cursor.func;
@@ -176,7 +179,7 @@ impl<'f> Emitter<'f> {
         }
         self.cursor.insert_inst(copy);
         let own = self.cursor.func.dfg.first_result(copy);
-        self.here.insert(value, own);
+        self.mapped.insert(value, own);
         own
     }
 

@@ -1,6 +1,6 @@
-//! How far what changes in a nest goes at most, as what is computed before the nest is entered.
+//! Upper limits of the variables of a loop nest, computed before the nest is entered.
 
-use super::form::{Form, Nest, Variable};
+use super::form::{LinearForm, LoopNest, Variable};
 use crate::bits;
 use crate::edit::{self, Edge};
 use crate::loops::{self, Bound, CountedExit, NaturalLoop};
@@ -8,24 +8,24 @@ use cranelift_codegen::Context;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Block, Function, InstructionData, Value, types};
 
-/// How many blocks before a loop are looked at for the test that leads to it.
-const BLOCKS: usize = 4;
+/// The maximum number of blocks before a loop that are searched for the test that guards its entry.
+const MAX_BLOCKS: usize = 4;
 
-/// Something that has to hold before the nest for a limit to be one.
+/// A condition before the nest under which a limit is valid.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Need {
-    /// The bits of this mask are 0.
-    Zero(Form, u32),
-    /// The two compare so.
-    Compare(IntCC, Form, Form),
+pub enum Precondition {
+    /// The masked bits of the form are 0.
+    Zero(LinearForm, u32),
+    /// The two forms compare so.
+    Compare(IntCC, LinearForm, LinearForm),
 }
 
-impl Need {
-    /// Whether it holds, if that is known from constants.
+impl Precondition {
+    /// Returns whether the condition holds, if both sides are constant.
     pub fn known(&self) -> Option<bool> {
         match self {
-            Need::Zero(form, mask) => Some(form.as_number()? & mask == 0),
-            Need::Compare(condition, left, right) => {
+            Precondition::Zero(form, mask) => Some(form.as_number()? & mask == 0),
+            Precondition::Compare(condition, left, right) => {
                 let (left, right) = (left.as_number()?, right.as_number()?);
                 let (low, high) = (left.cast_signed(), right.cast_signed());
                 Some(match condition {
@@ -45,72 +45,74 @@ impl Need {
     }
 }
 
-/// The largest number of a variable: the distance, times an odd number, shifted to the right, and `more`.
+/// The limit of a variable: `((distance * factor) >> shift) + addend`.
 #[derive(Clone, Debug)]
 pub struct Limit {
-    /// A number that is the same in all rounds.
-    pub distance: Form,
-    /// The odd number.
+    /// An invariant form.
+    pub distance: LinearForm,
+    /// An odd factor.
     pub factor: u32,
-    /// How far the product is shifted.
+    /// The shift of the product to the right.
     pub shift: u32,
-    /// What is added then. With it, the sum is below 2^32 if the distance is.
-    pub more: u32,
-    /// When all that is so.
-    pub needs: Vec<Need>,
+    /// A constant added afterwards. The sum does not overflow.
+    pub addend: u32,
+    /// The conditions under which the limit is valid.
+    pub preconditions: Vec<Precondition>,
 }
 
 impl Limit {
-    /// The number, if it is known.
+    /// Returns the limit if it is constant.
     pub fn constant(&self) -> Option<u32> {
         let distance = self.distance.as_number()?;
-        Some((distance.wrapping_mul(self.factor) >> self.shift).wrapping_add(self.more))
+        Some((distance.wrapping_mul(self.factor) >> self.shift).wrapping_add(self.addend))
     }
 }
 
-/// Exits that count, of each loop.
+/// Returns the counted exits of each loop that test an i32.
 pub fn exits(ctx: &Context, all: &[NaturalLoop]) -> Vec<Vec<CountedExit>> {
     let counted = |lp| {
         let mut exits = loops::counted_exits(ctx, lp);
         exits.retain(|exit| exit.variable.ty == types::I32);
-        // Numbers that are known ask for nothing at run time.
+        // Exits with a constant count come first, because they need no test at run time.
         exits.sort_by_key(|exit| exit.count.unwrap_or(u64::MAX));
         exits
     };
     all.iter().map(counted).collect()
 }
 
-impl Nest<'_> {
-    /// The limit of a variable, if one is known before the nest.
+impl LoopNest<'_> {
+    /// Returns the limit of a variable, if it can be computed before the nest.
     pub fn limit(&self, variable: Variable, exits: &[Vec<CountedExit>]) -> Option<Limit> {
         match variable {
-            Variable::Rounds(place) => exits[place].iter().find_map(|exit| self.rounds(place, exit)),
+            Variable::Iterations(loop_index) => exits[loop_index]
+                .iter()
+                .find_map(|exit| self.iteration_limit(loop_index, exit)),
             Variable::Param(param) => self.tested(param),
             Variable::Small(value) => Some(Limit {
-                distance: Form::number(u32::try_from(bits::largest(self.func, value)).ok()?),
+                distance: LinearForm::number(u32::try_from(bits::largest(self.func, value)).ok()?),
                 factor: 1,
                 shift: 0,
-                more: 0,
-                needs: Vec::new(),
+                addend: 0,
+                preconditions: Vec::new(),
             }),
         }
     }
 
-    /// The rounds before the exit leaves.
-    fn rounds(&self, place: usize, exit: &CountedExit) -> Option<Limit> {
+    /// Returns the limit of the number of completed iterations before the exit leaves.
+    fn iteration_limit(&self, loop_index: usize, exit: &CountedExit) -> Option<Limit> {
         let variable = exit.variable;
-        let mut first = if place == self.top {
-            Form::of(variable.param)
+        let mut first = if loop_index == self.outermost {
+            LinearForm::of(variable.param)
         } else {
-            self.form(self.entry_value(place, variable.index)?)?
+            self.form(self.entry_value(loop_index, variable.index)?)?
         };
         first.constant = first.constant.wrapping_add((exit.offset & u64::from(u32::MAX)) as u32);
         let bound = match exit.bound {
-            Bound::Constant(number) => Form::number((number & u64::from(u32::MAX)) as u32),
+            Bound::Constant(number) => LinearForm::number((number & u64::from(u32::MAX)) as u32),
             Bound::Value(value) => self.form(value)?,
         };
         let step = variable.signed_step();
-        let pace = u32::try_from(step.unsigned_abs()).ok()?;
+        let step_size = u32::try_from(step.unsigned_abs()).ok()?;
         let up = step > 0;
         let distance = match up {
             true => bound.clone().minus(&first),
@@ -120,22 +122,23 @@ impl Nest<'_> {
             return None;
         }
         if exit.leaves == IntCC::Equal {
-            let shift = pace.trailing_zeros();
-            let needs = match shift {
+            let shift = step_size.trailing_zeros();
+            let preconditions = match shift {
                 0 => Vec::new(),
-                _ => vec![Need::Zero(distance.clone(), (1 << shift) - 1)],
+                _ => vec![Precondition::Zero(distance.clone(), (1 << shift) - 1)],
             };
-            // Of a multiple of the pace this makes the quotient, and more than is asked for of a distance that wraps.
-            let odd = (loops::inverse(u64::from(pace >> shift)) & u64::from(u32::MAX)) as u32;
+            // Multiplication by the inverse of the odd part divides multiples of the step exactly.
+            // Otherwise the variable wraps around, and the result exceeds the quotient.
+            let odd = (loops::inverse(u64::from(step_size >> shift)) & u64::from(u32::MAX)) as u32;
             return Some(Limit {
                 distance,
                 factor: odd,
                 shift,
-                more: 0,
-                needs,
+                addend: 0,
+                preconditions,
             });
         }
-        // Such a compare is one of the numbers themselves, not of their distance.
+        // An order compares the numbers themselves, not their distance.
         if !first.is_invariant() || !bound.is_invariant() {
             return None;
         }
@@ -159,9 +162,9 @@ impl Nest<'_> {
             (false, false) => IntCC::UnsignedGreaterThanOrEqual,
             (false, true) => IntCC::SignedGreaterThanOrEqual,
         };
-        let mut needs = vec![Need::Compare(order, first, bound.clone())];
-        // The last step must not pass the largest or smallest number of the type.
-        let room = (pace - 1).checked_add(beyond)?;
+        let mut preconditions = vec![Precondition::Compare(order, first, bound.clone())];
+        // The last step must not exceed the range of the type.
+        let room = (step_size - 1).checked_add(beyond)?;
         if room > 0 {
             let last = match (up, signed) {
                 (true, false) => u32::MAX.wrapping_sub(room),
@@ -169,70 +172,75 @@ impl Nest<'_> {
                 (false, false) => room,
                 (false, true) => (1 << 31) | room,
             };
-            // A pace of half of all numbers leaves no room with signs.
+            // A step of 2^31 leaves no margin for signed numbers.
             if signed && room >> 31 != 0 {
                 return None;
             }
-            needs.push(Need::Compare(order, bound, Form::number(last)));
+            preconditions.push(Precondition::Compare(order, bound, LinearForm::number(last)));
         }
-        let shift = pace.ilog2();
-        // The quotient may have a rest, and its divisor may be smaller than the pace.
-        let more = beyond + u32::from(pace > 1);
+        let shift = step_size.ilog2();
+        // Rounds up: the shift discards a remainder. It divides by at most the step, so the limit
+        // is not too small.
+        let addend = beyond + u32::from(step_size > 1);
         Some(Limit {
             distance,
             factor: 1,
             shift,
-            more,
-            needs,
+            addend,
+            preconditions,
         })
     }
 
-    /// The parameter of the loop that goes in step with the one of this place, and that is tested before every round.
-    pub fn companion(&self, place: usize, index: usize) -> Option<(usize, Value)> {
-        let step = self.step(place, index)?;
-        let params = self.func.dfg.block_params(self.loops[place].header);
+    /// Returns another header parameter with the same step that is tested before every iteration.
+    pub fn companion(&self, loop_index: usize, index: usize) -> Option<(usize, Value)> {
+        let step = self.step(loop_index, index)?;
+        let params = self.func.dfg.block_params(self.loops[loop_index].header);
         let mut candidates = params.iter().copied().enumerate();
         candidates.find(|&(other, param)| {
             self.func.dfg.value_type(param) == types::I32
-                && self.step(place, other).as_ref() == Some(&step)
-                && self.test(place, other).is_some()
+                && self.step(loop_index, other).as_ref() == Some(&step)
+                && self.test(loop_index, other).is_some()
         })
     }
 
-    /// What a round adds to the parameter, if that is the same in all rounds of its loop.
-    fn step(&self, place: usize, index: usize) -> Option<Form> {
-        let lp = &self.loops[place];
-        let next = *edit::args(self.func, lp.back)?.get(index)?;
+    /// Returns the increment of the parameter in an iteration, if it is invariant in its loop.
+    fn step(&self, loop_index: usize, index: usize) -> Option<LinearForm> {
+        let lp = &self.loops[loop_index];
+        let next = *edit::args(self.func, lp.back_edge)?.get(index)?;
         let param = *self.func.dfg.block_params(lp.header).get(index)?;
-        // Within the loop by itself, where parameters of its header are not taken apart.
-        let mut step = Nest { top: place, ..*self }.form_to(next, 0)?;
-        let others = std::mem::take(&mut step.others);
-        (others.as_slice() == [(param, 1)] && step.is_invariant()).then_some(step)
+        // Treats the loop alone, without expanding its header parameters.
+        let mut step = LoopNest {
+            outermost: loop_index,
+            ..*self
+        }
+        .form_to(next, 0)?;
+        let unknown = std::mem::take(&mut step.unknown);
+        (unknown.as_slice() == [(param, 1)] && step.is_invariant()).then_some(step)
     }
 
-    /// What the parameter is below, or at most, in all rounds but the first.
-    fn test(&self, place: usize, index: usize) -> Option<(IntCC, Value, Form)> {
-        let back = self.loops[place].back;
+    /// Returns the bound that the parameter is below, or at most, in all iterations but the first.
+    fn test(&self, loop_index: usize, index: usize) -> Option<(IntCC, Value, LinearForm)> {
+        let back = self.loops[loop_index].back_edge;
         let next = *edit::args(self.func, back)?.get(index)?;
         let (condition, bound) = below(self.func, back, next)?;
         let limit = self.form_to(bound, 0)?;
         limit.is_invariant().then_some((condition, bound, limit))
     }
 
-    /// The limit of a parameter that is tested before every round.
+    /// Returns the limit of a parameter that is tested before every iteration.
     fn tested(&self, param: Value) -> Option<Limit> {
-        let (place, index) = self.header_of(param)?;
-        let (condition, bound, mut distance) = self.test(place, index)?;
-        let mut needs = Vec::new();
-        if !self.is_entered_below(place, index, condition, bound) {
-            let first = match place == self.top {
-                true => Form::of(param),
-                false => self.form(self.entry_value(place, index)?)?,
+        let (loop_index, index) = self.header_of(param)?;
+        let (condition, bound, mut distance) = self.test(loop_index, index)?;
+        let mut preconditions = Vec::new();
+        if !self.is_tested_at_entry(loop_index, index, condition, bound) {
+            let first = match loop_index == self.outermost {
+                true => LinearForm::of(param),
+                false => self.form(self.entry_value(loop_index, index)?)?,
             };
             if !first.is_invariant() {
                 return None;
             }
-            needs.push(Need::Compare(condition, first, distance.clone()));
+            preconditions.push(Precondition::Compare(condition, first, distance.clone()));
         }
         if condition == IntCC::UnsignedLessThan {
             distance.constant = distance.constant.wrapping_sub(1);
@@ -241,19 +249,20 @@ impl Nest<'_> {
             distance,
             factor: 1,
             shift: 0,
-            more: 0,
-            needs,
+            addend: 0,
+            preconditions,
         })
     }
 
-    /// Whether all ways to the loop test that the parameter compares so with the bound.
-    fn is_entered_below(&self, place: usize, index: usize, condition: IntCC, bound: Value) -> bool {
-        let entries = &self.loops[place].entries;
+    /// Returns whether all paths into the loop test the parameter against the bound with this
+    /// condition.
+    fn is_tested_at_entry(&self, loop_index: usize, index: usize, condition: IntCC, bound: Value) -> bool {
+        let entries = &self.loops[loop_index].entries;
         entries.iter().all(|&entry| {
             let value = edit::args(self.func, entry).and_then(|args| args.get(index).copied());
             let Some(value) = value else { return false };
             let mut edge = entry;
-            for _ in 0..BLOCKS {
+            for _ in 0..MAX_BLOCKS {
                 match below(self.func, edge, value) {
                     Some(found) if found == (condition, bound) => return true,
                     _ => {}
@@ -268,7 +277,7 @@ impl Nest<'_> {
         })
     }
 
-    /// The edge to the block, if there is one only.
+    /// Returns the edge to the block, if it is the only one.
     fn only_edge_to(&self, block: Block) -> Option<Edge> {
         let mut preds = self.cfg.pred_iter(block);
         let (inst, more) = (preds.next()?.inst, preds.next().is_some());
@@ -279,7 +288,8 @@ impl Nest<'_> {
     }
 }
 
-/// What the value is certainly below, or at most, where the edge is taken.
+/// Returns the condition (unsigned less, or less or equal) and the bound of the value that the edge
+/// implies.
 fn below(func: &Function, edge: Edge, value: Value) -> Option<(IntCC, Value)> {
     let InstructionData::Brif { arg, .. } = func.dfg.insts[edge.inst] else {
         return None;
