@@ -1,6 +1,6 @@
 //! The list of faults fits the sources: each text is there once, each test exists, and there are enough faults of each kind.
 
-use naplespu_faults::list::{self, Fault, Test};
+use naplespu_faults::list::{self, Fault, Kind, Test};
 use naplespu_faults::tree;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -27,6 +27,14 @@ fn package(root: &Path, name: &str) -> Option<PathBuf> {
 fn every_fault_can_be_put_in() {
     let texts = tree::edited(&tree::workspace(), &faults()).unwrap_or_else(|error| panic!("{error}"));
     assert!(texts.len() > 50, "{} files", texts.len());
+    // The rule of a fault is inserted after the text that it replaces.
+    let depth = |text: &str| text.matches('(').count().abs_diff(text.matches(')').count());
+    let rules = faults().into_iter().filter(|fault| fault.kind == Kind::Isle);
+    let open: Vec<String> = rules
+        .filter(|fault| depth(&fault.from) != 0)
+        .map(|fault| fault.name)
+        .collect();
+    assert!(open.is_empty(), "parts of rules: {}", open.join(", "));
 }
 
 #[test]
