@@ -1,15 +1,20 @@
-//! Atomic operations that are more than one access of a word: a load, an operation and a store, between taking and giving back the
-//! lock of the core, or that of the machine, unless only one thread uses the memory ([`Atomics`](crate::settings::Atomics)). `docs/atomics.md` says why
-//! stores take it and loads do not, and proves the lock.
+//! Expands atomic operations into plain accesses.
 //!
-//! A thread that traps while it has the lock would keep it. So a misaligned address has to trap before: the memory is read once
-//! in front of the lock, which brings its line into the cache as well.
+//! A read-modify-write, a compare-and-swap or an access of more than a word becomes a load, an
+//! operation and a store. The lock of the core, or of the machine, protects the sequence, unless
+//! only one thread uses the memory ([`Atomics`](crate::settings::Atomics)). `docs/atomics.md`
+//! explains why stores take the lock and loads do not, and proves the lock correct.
 //!
-//! Loads and stores of at most a word stay atomic where there is no lock: CLIF has no plain access that is one access of the whole width,
-//! traps if it is misaligned, and changes places with no other. They are fences to the optimizer too, so it neither answers the
-//! load nor moves or drops the store; what stands between them it may simplify. Lowering makes each of them one machine instruction
-//! between fences (`isle/atomics.isle`). What is longer than a word, and what stands under the lock, are plain accesses
-//! between fences.
+//! A thread that traps while it holds the lock never releases it. So a misaligned address must trap
+//! earlier: the code reads the memory once before it takes the lock. This read also brings the line
+//! into the cache.
+//!
+//! Loads and stores of at most a word stay atomic instructions if they need no lock. CLIF's plain
+//! accesses are no replacement: they may be split, need not trap on a misaligned address, and may
+//! be reordered. Atomic accesses are fences for the optimizer as well: it does not forward a value
+//! to the load, and neither moves nor removes the store. It may simplify the code between them.
+//! Lowering emits one machine instruction between fences for each (`isle/atomics.isle`). Accesses
+//! of more than a word and accesses under the lock are plain accesses between fences.
 
 use super::routines::{import, word_of};
 use crate::error::CompileError;
@@ -23,7 +28,7 @@ use cranelift_codegen::ir::{
 };
 use cranelift_codegen::isa::CallConv;
 
-/// What is rewritten here.
+/// The opcodes that this file rewrites.
 pub(super) const OPCODES: [Opcode; 4] = [
     Opcode::AtomicRmw,
     Opcode::AtomicCas,
@@ -31,7 +36,7 @@ pub(super) const OPCODES: [Opcode; 4] = [
     Opcode::AtomicStore,
 ];
 
-/// What an atomic operation does to memory.
+/// The effect of an atomic operation on memory.
 #[derive(Clone, Copy)]
 enum Change {
     Rmw(AtomicRmwOp, Value),
@@ -40,17 +45,17 @@ enum Change {
     Store(Value),
 }
 
-/// What keeps other threads from an operation.
+/// The lock that excludes other threads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lock {
     /// The lock of the core.
     Core,
-    /// The lock between cores, which brings that of the core with it.
+    /// The lock between cores. Its holder also holds the lock of its core.
     Machine,
 }
 
 impl Lock {
-    /// The routine that takes it.
+    /// Declares the routine that takes the lock.
     fn routine(self, func: &mut Function) -> FuncRef {
         let name = match self {
             Self::Core => ATOMIC_ENTER,
@@ -73,7 +78,8 @@ impl Access {
         self.ty.bits() <= types::I32.bits()
     }
 
-    /// The flags of the accesses it is made of: to the same memory in the same order of bytes, aligned as far as an atomic access has to be.
+    /// Returns the flags of the plain accesses: the same alias region and byte order, and the
+    /// alignment that an atomic access requires.
     fn plain_flags(&self) -> MemFlagsData {
         let mut flags = MemFlagsData::new().with_aligned();
         flags.set_alias_region(self.flags.alias_region());
@@ -84,11 +90,11 @@ impl Access {
     }
 }
 
-/// Rewrites the function. With a lock, operations exclude one another by it.
+/// Rewrites the function. If `lock` is given, operations exclude one another by that lock.
 ///
 /// # Errors
 ///
-/// [`CompileError::Internal`]: the function has no room for the flags of another memory access.
+/// [`CompileError::Internal`] if the function has no room for more memory flags.
 pub(super) fn run(func: &mut Function, lock: Option<Lock>) -> Result<(), CompileError> {
     let mut enter = None;
     let mut cursor = FuncCursor::new(func);
@@ -126,7 +132,7 @@ pub(super) fn run(func: &mut Function, lock: Option<Lock>) -> Result<(), Compile
             if stays {
                 continue;
             }
-            // The flags are in the set from here on, so that no builder finds it full.
+            // Inserts the flags now, so that the builders below find the set not full.
             for flags in [access.plain_flags(), MemFlagsData::new()] {
                 let inserted = cursor.func.dfg.mem_flags.insert(flags);
                 inserted.map_err(|_| CompileError::internal("legalize", inst.to_string(), "room for memory flags"))?;
@@ -146,8 +152,8 @@ pub(super) fn run(func: &mut Function, lock: Option<Lock>) -> Result<(), Compile
     Ok(())
 }
 
-/// The operation while no other thread has the lock. The routine of a core's lock loads a word of main memory while it waits for
-/// what it has to know of the lock.
+/// Emits the operation under the lock. The routine of a core's lock loads a word of main memory
+/// while it waits for the state of the lock.
 fn under_lock(cursor: &mut FuncCursor<'_>, access: &Access, lock: Lock, enter: FuncRef, in_main: bool) {
     let is_whole_word = access.ty.bits() >= types::I32.bits();
     let probed = if is_whole_word { types::I32 } else { access.ty };
@@ -155,14 +161,14 @@ fn under_lock(cursor: &mut FuncCursor<'_>, access: &Access, lock: Lock, enter: F
     let word = if is_whole_word && in_main {
         word_of(cursor, access.pointer)
     } else {
-        // Some word that is there.
+        // Any readable word of main memory.
         cursor.ins().get_stack_pointer(types::I32)
     };
     let call = cursor.ins().call(enter, &[word]);
     let [first, second] = *cursor.func.dfg.inst_results(call) else {
         return;
     };
-    // The flags that hold the lock, in the order in which it is given back, and what was loaded.
+    // The flags that hold the lock, in the order of their release, and the loaded word.
     let (flags, loaded) = match lock {
         Lock::Core => ([Some(first), None], Some(second)),
         Lock::Machine => ([Some(first), Some(second)], None),
@@ -180,7 +186,7 @@ fn under_lock(cursor: &mut FuncCursor<'_>, access: &Access, lock: Lock, enter: F
     replace_by(cursor, old);
 }
 
-/// The operation on more than a word, for one thread.
+/// Emits an operation on more than a word, for one thread.
 fn between_fences(cursor: &mut FuncCursor<'_>, access: &Access) {
     cursor.ins().fence();
     let old = plain(cursor, access, None);
@@ -188,7 +194,8 @@ fn between_fences(cursor: &mut FuncCursor<'_>, access: &Access) {
     replace_by(cursor, old);
 }
 
-/// The operation as plain accesses, of which the first may have been made; gives the value that was in memory, if it is a result.
+/// Emits the operation as plain accesses. `loaded` is the old value if it is already loaded.
+/// Returns the old value, or `None` for a store.
 fn plain(cursor: &mut FuncCursor<'_>, access: &Access, loaded: Option<Value>) -> Option<Value> {
     let flags = access.plain_flags();
     let old = match access.change {
@@ -201,8 +208,8 @@ fn plain(cursor: &mut FuncCursor<'_>, access: &Access, loaded: Option<Value>) ->
     old
 }
 
-/// The operation on at most a word, for one thread. The load takes the place of the instruction, so that its result is the old
-/// value for all users; the rest follows.
+/// Emits an operation on at most a word, for one thread. The load replaces the instruction, so that
+/// all users see its result, the old value; the store follows.
 fn word(cursor: &mut FuncCursor<'_>, inst: Inst, access: &Access) {
     let old = cursor
         .func
@@ -216,7 +223,7 @@ fn word(cursor: &mut FuncCursor<'_>, inst: Inst, access: &Access) {
     cursor.prev_inst();
 }
 
-/// Removes the instruction at the cursor, whose result is this one.
+/// Removes the instruction at the cursor and replaces its result by `value`.
 fn replace_by(cursor: &mut FuncCursor<'_>, value: Option<Value>) {
     let Some(inst) = cursor.current_inst() else { return };
     let dfg = &mut cursor.func.dfg;
@@ -228,7 +235,8 @@ fn replace_by(cursor: &mut FuncCursor<'_>, value: Option<Value>) {
     cursor.remove_inst_and_step_back();
 }
 
-/// What is written back, if something is. There is an old value unless it makes no difference.
+/// Returns the value to store, or `None` if the operation does not store. Only `Change::Store`
+/// works without an old value.
 fn new_value(cursor: &mut FuncCursor<'_>, change: Change, old: Option<Value>) -> Option<Value> {
     match (change, old) {
         (Change::Store(x), _) => Some(x),
@@ -238,7 +246,7 @@ fn new_value(cursor: &mut FuncCursor<'_>, change: Change, old: Option<Value>) ->
     }
 }
 
-/// What `atomic_rmw` writes back.
+/// Returns the value that `atomic_rmw` stores.
 fn operate(cursor: &mut FuncCursor<'_>, op: AtomicRmwOp, old: Value, x: Value) -> Value {
     match op {
         AtomicRmwOp::Add => cursor.ins().iadd(old, x),
@@ -258,8 +266,8 @@ fn operate(cursor: &mut FuncCursor<'_>, op: AtomicRmwOp, old: Value, x: Value) -
     }
 }
 
-/// What `atomic_cas` writes back: the new value, or the old one if that is not the expected one. An atomic load extends with zeros, so
-/// narrow numbers are compared as unsigned words.
+/// Returns the value that `atomic_cas` stores: `new` if the old value equals `expected`, else the
+/// old value. An atomic load zero-extends, so narrow values are compared as unsigned words.
 fn exchange(cursor: &mut FuncCursor<'_>, old: Value, expected: Value, new: Value) -> Value {
     let is_narrow = cursor.func.dfg.value_type(old).bits() < types::I32.bits();
     let mut word = |value| {

@@ -1,7 +1,10 @@
-//! Casts move behind what does not look at lanes, where they meet other casts and vanish.
+//! Moves casts after operations that ignore lane boundaries, where casts meet other casts and
+//! cancel.
 //!
-//! Code for machines with one kind of 128-bit register casts to `i8x16` and back around every operation. Here a cast between numbers of lanes moves bytes.
-//! So a cast of a cast starts from what was cast first, and bitwise operations, `vany_true` and shuffles that move whole lanes are done on that.
+//! Code for machines with one kind of 128-bit register casts to `i8x16` and back around every
+//! operation. On this machine, a cast between different lane counts moves bytes. So a cast of a
+//! cast uses the first source. Bitwise operations, `vany_true` and shuffles of whole lanes also
+//! operate on that source.
 
 use crate::shape::register_type;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
@@ -11,7 +14,7 @@ use cranelift_codegen::ir::{
 };
 use rustc_hash::FxHashMap;
 
-/// Rewrites the function, whose blocks are given in reverse post-order.
+/// Rewrites the function. `order` is its blocks in reverse postorder.
 pub(super) fn run(func: &mut Function, order: &[Block]) {
     let mut casts = Casts {
         cursor: FuncCursor::new(func),
@@ -27,8 +30,9 @@ pub(super) fn run(func: &mut Function, order: &[Block]) {
     }
 }
 
-/// The lanes of the type that a shuffle of bytes moves, those of the second vector behind those of the first one; none if it moves parts of
-/// lanes.
+/// Returns the source lanes of a byte shuffle that moves whole lanes of the type. Lanes of the
+/// second vector are numbered after the lanes of the first. Returns `None` if the shuffle splits a
+/// lane.
 pub(crate) fn moved_lanes(func: &Function, ty: Type, imm: Immediate) -> Option<Vec<u32>> {
     let size = (ty.lane_bits() / 8) as u8;
     let bytes = func.dfg.immediates.get(imm)?.as_slice();
@@ -45,7 +49,7 @@ pub(crate) fn moved_lanes(func: &Function, ty: Type, imm: Immediate) -> Option<V
 
 struct Casts<'a> {
     cursor: FuncCursor<'a>,
-    /// For values with the same bits as values of other types: these.
+    /// For the result of a cast: the value of another type with the same bits.
     sources: FxHashMap<Value, Value>,
 }
 
@@ -59,7 +63,8 @@ impl Casts<'_> {
         self.sources.get(&value).copied()
     }
 
-    /// The type of the first operand's source that a vector register holds.
+    /// Returns the type of the source of the first operand that is a cast, if a vector register
+    /// holds it.
     fn source_type(&self, args: &[Value]) -> Option<Type> {
         let source = args.iter().find_map(|&arg| self.source(arg))?;
         let ty = self.type_of(source);
@@ -130,7 +135,8 @@ impl Casts<'_> {
         }
     }
 
-    /// A shuffle of whole lanes is known to be a cast of one of such lanes. What is cast to its operands is left there for lowering to see.
+    /// Records a shuffle of whole lanes as a cast from a vector of such lanes. The operands of the
+    /// shuffle stay casts, which lowering looks through.
     fn shuffle(&mut self, inst: Inst, result: Value, args: [Value; 2], imm: Immediate) -> Option<()> {
         let ty = self.source_type(&args)?;
         let [x, y] = [self.source(args[0])?, self.source(args[1])?];
@@ -147,7 +153,7 @@ impl Casts<'_> {
         Some(())
     }
 
-    /// A bitwise operation on casts from one number of lanes.
+    /// Performs a bitwise operation on the sources of casts with the same lane count.
     fn bitwise(&mut self, inst: Inst, opcode: Opcode, result: Value) -> Option<()> {
         let args = self.cursor.func.dfg.inst_args(inst).to_vec();
         let ty = self.source_type(&args)?;
@@ -173,7 +179,8 @@ impl Casts<'_> {
         Some(())
     }
 
-    /// An operand as a vector of the type, if it is a cast from as many lanes or a constant.
+    /// Returns an operand as a vector of the type, if it is a constant or a cast from the same lane
+    /// count.
     fn source_as(&mut self, value: Value, ty: Type) -> Option<Value> {
         if let Some(source) = self.source(value) {
             let from = self.type_of(source);

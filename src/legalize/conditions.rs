@@ -1,4 +1,4 @@
-//! Conditions of rules: those of the settings, and those of an instruction at hand.
+//! Evaluates the conditions of legalization rules, on the settings and on an instruction.
 
 use super::rules::{Rule, rules};
 use crate::settings::{Atomics, TargetSettings};
@@ -7,7 +7,7 @@ use cranelift_codegen::ir::{Function, GlobalValueData, Inst, InstructionData, Me
 use cranelift_codegen::settings::Flags;
 use npu_mc::tables::{LegalizeAction, LegalizeCondition};
 
-/// The table under the settings of a target.
+/// The legalization table under the settings of a target.
 #[derive(Clone, Copy)]
 pub struct Legality<'a> {
     flags: &'a Flags,
@@ -15,41 +15,46 @@ pub struct Legality<'a> {
 }
 
 impl<'a> Legality<'a> {
-    /// The table under these settings.
+    /// Creates the view of the table under these settings.
     pub fn new(flags: &'a Flags, settings: &'a TargetSettings) -> Self {
         Self { flags, settings }
     }
 
-    /// What becomes of the opcode on the type, if nothing about the instruction makes a difference. `None` if CLIF has no such form.
+    /// Returns the action for the opcode on the type, ignoring conditions on the instruction.
+    /// Returns `None` if CLIF has no such form.
     pub fn action(&self, opcode: Opcode, ty: Type) -> Option<LegalizeAction> {
         self.rule_on(opcode, ty).map(|rule| rule.action)
     }
 
-    /// The rule that counts for the opcode on the type, if nothing about the instruction makes a difference. `None` if CLIF has no such form.
+    /// Returns the rule for the opcode on the type, ignoring conditions on the instruction. Returns
+    /// `None` if CLIF has no such form.
     pub(crate) fn rule_on(&self, opcode: Opcode, ty: Type) -> Option<&'static Rule> {
         let mut rules = rules(opcode, ty).iter();
         rules.find(|rule| self.of_settings(rule.when) == Some(true))
     }
 
-    /// The rule that counts for an instruction, apart from [`LegalizeCondition::BadCallee`]. `None` if CLIF has no such form.
+    /// Returns the rule for an instruction, without [`LegalizeCondition::BadCallee`]. Returns
+    /// `None` if CLIF has no such form.
     pub fn rule(&self, func: &Function, inst: Inst) -> Option<&'static Rule> {
         let opcode = func.dfg.insts[inst].opcode();
         let rules = rules(opcode, func.dfg.ctrl_typevar(inst));
         rules.iter().find(|rule| self.holds(rule.when, func, inst))
     }
 
-    /// Whether a condition holds for an instruction. [`LegalizeCondition::BadCallee`] is not decided here and counts as false.
+    /// Returns whether a condition holds for an instruction. [`LegalizeCondition::BadCallee`] is
+    /// not decided here and counts as false.
     pub fn holds(&self, condition: LegalizeCondition, func: &Function, inst: Inst) -> bool {
         self.of_settings(condition)
             .unwrap_or_else(|| of_instruction(condition, func, inst))
     }
 
-    /// Whether arithmetic of f32 is done by the runtime.
+    /// Returns whether the runtime performs f32 arithmetic.
     pub(crate) fn has_soft_float(&self) -> bool {
         self.settings.strict_float || !self.settings.has_fpu
     }
 
-    /// Whether a condition of the settings holds; `None` for one of the instruction.
+    /// Returns whether a condition on the settings holds, or `None` for a condition on the
+    /// instruction.
     fn of_settings(&self, condition: LegalizeCondition) -> Option<bool> {
         match condition {
             LegalizeCondition::Always => Some(true),
@@ -103,7 +108,7 @@ fn of_instruction(condition: LegalizeCondition, func: &Function, inst: Inst) -> 
     }
 }
 
-/// The flags of a memory access; of other instructions, those of an access of which nothing is known.
+/// Returns the flags of a memory access, or default flags for any other instruction.
 fn flags(func: &Function, inst: Inst) -> MemFlagsData {
     let flags = func.dfg.insts[inst].memflags();
     flags.map_or_else(MemFlagsData::new, |flags| func.dfg.mem_flags[flags])

@@ -1,11 +1,11 @@
-//! Conversions of floats as x64 does them: what does not fit becomes the least integer.
+//! Expands x64's conversions of floats: a number out of range becomes the least integer.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::immediates::{Ieee16, Ieee32, Ieee64};
 use cranelift_codegen::ir::{Function, InstBuilder, InstructionData, Opcode, Type, Value, types};
 
-/// What is rewritten here.
+/// The opcodes that this file rewrites.
 pub(super) const OPCODES: [Opcode; 1] = [Opcode::X86Cvtt2dq];
 
 /// Rewrites the function.
@@ -35,7 +35,8 @@ pub(super) fn run(func: &mut Function) {
     }
 }
 
-/// Lanes of as many bits are compared and chosen together, others one by one.
+/// Converts a vector. If float lanes and integer lanes have the same size, one vector compare and
+/// select serves all lanes; otherwise each lane is converted separately.
 fn lanes(cursor: &mut FuncCursor<'_>, ty: Type, value: Value) -> Value {
     let from = cursor.func.dfg.value_type(value);
     let lane = ty.lane_type();
@@ -57,7 +58,7 @@ fn lanes(cursor: &mut FuncCursor<'_>, ty: Type, value: Value) -> Value {
     all
 }
 
-/// Conversion to an integer, which is the least one if the number does not fit.
+/// Converts to an integer, or to the least integer if the number is out of range.
 pub(super) fn or_least(cursor: &mut FuncCursor<'_>, ty: Type, value: Value) -> Value {
     let least = least(cursor, ty);
     let bound = bound(cursor, ty, cursor.func.dfg.value_type(value), least);
@@ -66,7 +67,8 @@ pub(super) fn or_least(cursor: &mut FuncCursor<'_>, ty: Type, value: Value) -> V
     cursor.ins().select(fits, converted, least)
 }
 
-/// The first number above those that fit, a power of two; infinity if it is none of the type.
+/// Returns the lowest power of two above the range of the integer type, or infinity if the float
+/// type cannot represent it.
 fn bound(cursor: &mut FuncCursor<'_>, ty: Type, float: Type, least: Value) -> Value {
     let power = ty.bits() - 1;
     match float {
@@ -81,7 +83,7 @@ fn bound(cursor: &mut FuncCursor<'_>, ty: Type, float: Type, least: Value) -> Va
     }
 }
 
-/// The least signed number.
+/// Returns the least signed integer of the type.
 fn least(cursor: &mut FuncCursor<'_>, ty: Type) -> Value {
     let one = match ty {
         types::I128 => {

@@ -1,8 +1,10 @@
-//! Vectors of dynamic size, of which the machine has one: what is 128 bits long to begin with fills a vector register.
+//! Replaces vector types of dynamic size by types of fixed size.
 //!
-//! So the scale is four for all types, which keeps the numbers of lanes right where lanes become wider or narrower, and `i32x4xN` has sixteen
-//! lanes. Every value of such a type becomes one of a type of fixed size, in signatures, block parameters, results and stack slots, and is
-//! from then on what any vector of that many lanes is.
+//! The machine has one vector size, a register of 512 bits, and the base type of a dynamic vector
+//! has 128 bits. So the scale is four for all types: `i32x4xN` has sixteen lanes. One scale for all
+//! types keeps lane counts consistent when lanes are widened or narrowed. Signatures, block
+//! parameters, results and stack slots all get the fixed type. After this pass such a value is an
+//! ordinary vector with its number of lanes.
 
 use super::rules::rules;
 use super::zeros::replace_by_zeros;
@@ -18,7 +20,7 @@ use npu_mc::machine::CACHE_LINE;
 use npu_mc::tables::LegalizeCondition;
 use rustc_hash::FxHashMap;
 
-/// Whether a function has any.
+/// Returns whether the function has values of dynamic vector types.
 pub(crate) fn has_dynamic(func: &Function) -> bool {
     let mut values = (0..func.dfg.num_values()).map(|value| func.dfg.value_type(Value::new(value)));
     let in_signature = |sig: &Signature| {
@@ -30,9 +32,10 @@ pub(crate) fn has_dynamic(func: &Function) -> bool {
         || func.dfg.signatures.values().any(in_signature)
 }
 
-/// Rewrites the function. What is left of `extract_vector` takes a part of a vector of fixed size.
+/// Rewrites the function. An `extract_vector` that remains takes a part of a vector of fixed size.
 ///
-/// Gives, with zeros in their place, each `extract_vector` of a part that the vector does not have, and what td refuses on such vectors.
+/// Returns the refusals, and replaces the refused instructions by zeros: each `extract_vector` of a
+/// part that the vector does not have, and the forms that td refuses on dynamic vectors.
 pub(crate) fn run(func: &mut Function) -> Vec<Refusal> {
     fix_signature(&mut func.signature);
     func.dfg.signatures.values_mut().for_each(fix_signature);
@@ -87,7 +90,8 @@ pub(crate) fn run(func: &mut Function) -> Vec<Refusal> {
     refusals
 }
 
-/// CLIF takes parts of vectors of dynamic size alone, so that of one in registers goes through the frame.
+/// Extracts a part through the frame. CLIF has `extract_vector` on vectors of dynamic size only, so
+/// it is not available for a vector in registers.
 fn take_part(func: &mut Function, inst: Inst) {
     let InstructionData::BinaryImm8 {
         opcode: Opcode::ExtractVector,
@@ -124,13 +128,13 @@ fn fix_signature(signature: &mut Signature) {
     }
 }
 
-/// The type that a value of dynamic size gets.
+/// Returns the fixed type of a value of dynamic size.
 fn dynamic(func: &Function, value: Value) -> Option<Type> {
     let ty = func.dfg.value_type(value);
     fixed(ty).filter(|_| ty.is_dynamic_vector())
 }
 
-/// An `extract_vector` of a part that its operand does not have.
+/// Returns the refusal of an `extract_vector` whose part the operand does not have.
 fn part_beyond(func: &Function, inst: Inst) -> Option<(String, &'static str)> {
     let InstructionData::BinaryImm8 {
         opcode: Opcode::ExtractVector,
@@ -147,7 +151,7 @@ fn part_beyond(func: &Function, inst: Inst) -> Option<(String, &'static str)> {
     })
 }
 
-/// What has a form on vectors of fixed size alone.
+/// Returns the refusal of a form that exists on vectors of fixed size only.
 fn without_form(func: &Function, inst: Inst) -> Option<(String, &'static str)> {
     let ty = func.dfg.ctrl_typevar(inst);
     if !ty.is_dynamic_vector() {

@@ -1,4 +1,4 @@
-//! What becomes of each lane of a vector that is taken apart (`scalarize.rs`).
+//! Performs an operation on each lane of a vector that `scalarize.rs` splits into scalars.
 
 use super::convert;
 use super::scalarize::{Lanes, NoForm, Splitter};
@@ -100,7 +100,7 @@ impl Splitter<'_> {
         }
     }
 
-    /// Whether any lane, or every one, has a bit that is set.
+    /// Returns whether any lane, or every lane if `all`, has a bit that is set.
     fn truth(&mut self, arg: Value, all: bool) -> Result<Value, NoForm> {
         let ty = self.type_of(arg).lane_type().as_int();
         let bits = self.each(arg, |this, value| {
@@ -120,7 +120,7 @@ impl Splitter<'_> {
         bits.into_iter().reduce(fold).ok_or(NoForm)
     }
 
-    /// The highest bit of each lane, that of the first lowest.
+    /// Collects the highest bit of each lane; the first lane becomes the lowest bit.
     fn high_bits(&mut self, ty: Type, arg: Value) -> Value {
         let from = self.type_of(arg).lane_type().as_int();
         let lanes = self.lanes(arg);
@@ -138,14 +138,15 @@ impl Splitter<'_> {
         sum
     }
 
-    /// Whether the highest bit of a lane is set, whose bits are of the type.
+    /// Returns whether the highest bit of a lane is set. `bits` is the integer type of the lane's
+    /// size.
     fn is_negative(&mut self, bits: Type, lane: Value) -> Value {
         let lane = self.as_type(bits, lane);
         let zero = self.iconst(bits, 0);
         self.cursor.ins().icmp(IntCC::SignedLessThan, lane, zero)
     }
 
-    /// The least signed number.
+    /// Returns the least signed integer of the type.
     fn least(&mut self, ty: Type) -> Value {
         let one = self.iconst(ty, 1);
         let amount = self.iconst(types::I32, i64::from(ty.bits()) - 1);
@@ -182,7 +183,8 @@ impl Splitter<'_> {
                 dfg.first_result(inst)
             }),
             Opcode::AvgRound => self.pairs(x, y, |this, x, y| {
-                // Their sum is twice the common bits and the others once; half of it, rounded up.
+                // x + y is twice the common bits plus the differing bits. This is half of it,
+                // rounded up.
                 let any = this.cursor.ins().bor(x, y);
                 let other = this.cursor.ins().bxor(x, y);
                 let one = this.iconst(types::I32, 1);
@@ -201,7 +203,7 @@ impl Splitter<'_> {
             }),
             Opcode::SaddSat => self.pairs(x, y, |this, x, y| {
                 let sum = this.cursor.ins().iadd(x, y);
-                // It overflows if both have a sign that the sum does not have.
+                // The sum overflows if its sign differs from the signs of both operands.
                 let (a, b) = (this.cursor.ins().bxor(x, sum), this.cursor.ins().bxor(y, sum));
                 let signs = this.cursor.ins().band(a, b);
                 this.saturated(lane, sum, signs, x)
@@ -250,7 +252,8 @@ impl Splitter<'_> {
         })
     }
 
-    /// The result, or, where the sign bit of `signs` is set, the greatest or least number by the sign of `like`.
+    /// Returns `result`, or a bound if the sign bit of `signs` is set: the least integer if `like`
+    /// is negative, else the greatest.
     fn saturated(&mut self, ty: Type, result: Value, signs: Value, like: Value) -> Value {
         let zero = self.iconst(ty, 0);
         let over = self.cursor.ins().icmp(IntCC::SignedLessThan, signs, zero);
@@ -262,7 +265,7 @@ impl Splitter<'_> {
         self.cursor.ins().select(over, bound, result)
     }
 
-    /// The upper bits of a product, as fractions, rounded.
+    /// Returns the rounded product of two fixed-point fractions.
     fn rounded_product(&mut self, ty: Type, wide: Type, [x, y]: [Value; 2], saturates: bool) -> Value {
         let (x, y) = (self.cursor.ins().sextend(wide, x), self.cursor.ins().sextend(wide, y));
         let product = self.cursor.ins().imul(x, y);
@@ -271,14 +274,14 @@ impl Splitter<'_> {
         let amount = self.iconst(types::I32, i64::from(ty.bits()) - 1);
         let mut upper = self.cursor.ins().sshr(sum, amount);
         if saturates {
-            // Only the product of the two least numbers is too large.
+            // Only the product of the two least integers is out of range.
             let most = self.iconst(wide, (1 << (ty.bits() - 1)) - 1);
             upper = self.cursor.ins().smin(upper, most);
         }
         self.cursor.ins().ireduce(ty, upper)
     }
 
-    /// The nearest number of a narrower type.
+    /// Saturates to a narrower type.
     fn narrow(&mut self, opcode: Opcode, ty: Type, value: Value) -> Value {
         let wide = self.type_of(value);
         let bits = ty.bits();
@@ -324,7 +327,8 @@ impl Splitter<'_> {
                     })
                     .collect()
             }
-            // A lane of the first operand is all ones or all zeros, or else its highest bit counts.
+            // Each lane of the first operand is a mask of all ones or all zeros, or else its
+            // highest bit decides.
             Opcode::Blendv => {
                 let bits = lane.as_int();
                 let chosen = self.each(a, |this, value| {

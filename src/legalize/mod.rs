@@ -1,21 +1,25 @@
-//! What becomes of each CLIF instruction on each type, so that the machine can do it.
+//! Legalization by opcode and type: how each CLIF instruction is implemented on each type.
 //!
 //! # Contract
 //!
-//! `td/NaplesPULegalize.td` decides; this module answers questions about it. For each opcode and type there is a list of [`Rule`]s:
-//! the first whose condition holds says what becomes of the instruction, in LLVM's terms ([`LegalizeAction`]). The type is the
-//! controlling type of the instruction: that of the result or, where results say nothing, of the first operand.
+//! `td/NaplesPULegalize.td` decides; this module answers queries about it. Each opcode and type has
+//! a list of [`Rule`]s. The first rule whose condition holds selects the action, in LLVM's terms
+//! ([`LegalizeAction`]). The type is the controlling type of the instruction: the type of the
+//! result, or of the first operand if the result does not determine it.
 //!
-//! * [`rules`] has all that td says about an opcode and type.
-//! * [`Legality`] knows the settings: [`Legality::action`] is about any such instruction, [`Legality::rule`] about one at hand.
-//! * `validate` refuses functions by it, and `docs/clif-support.md` is made from it.
-//! * `run` rewrites, on CLIF and before anything else, what becomes other CLIF, each kind in a file of its own. It knows from
-//!   `validate` which opcodes there are, so functions without them pay nothing.
+//! * [`rules`] returns all rules of td for an opcode and type.
+//! * [`Legality`] applies the settings: [`Legality::action`] is for an opcode and type,
+//!   [`Legality::rule`] for one instruction.
+//! * `validate` refuses functions by these rules, and `docs/clif-support.md` is generated from
+//!   them.
+//! * `run` rewrites instructions to other CLIF before any other pass; each kind has a file. It gets
+//!   the set of opcodes from `validate`, so a function without these opcodes costs nothing.
 //!
 //! # Limits
 //!
-//! Whether something can be called is decided elsewhere ([`LegalizeCondition::BadCallee`]), and whether an access is known to be
-//! aligned depends on where its address comes from: here an access without the flag may be unaligned.
+//! Other code decides whether a callee can be called ([`LegalizeCondition::BadCallee`]). Whether an
+//! address is known to be aligned depends on its origin; here, an access without the flag may be
+//! unaligned.
 
 mod atomics;
 mod casts;
@@ -46,8 +50,8 @@ use crate::isa::Isa;
 use crate::settings::Atomics;
 use cranelift_codegen::ir::{Function, Opcode};
 
-/// Rewrites, ahead of everything else, vectors that no register holds as they are. Gives the instructions on them that are refused, in whose place
-/// there are zeros, so that validation finds what else is refused.
+/// Rewrites vectors that no register holds, before any other pass. Returns the refused instructions
+/// on such vectors. Zeros replace their results, so that validation continues.
 ///
 /// # Errors
 ///
@@ -64,14 +68,15 @@ pub(crate) fn vectors(func: &mut Function, isa: &Isa, types: TypeSet) -> Result<
     Ok(refusals)
 }
 
-/// Rewrites what becomes other CLIF instructions. The function has been validated, and has no other opcodes than these.
+/// Rewrites instructions to other CLIF instructions. The function has been validated, and `opcodes`
+/// contains all its opcodes.
 ///
 /// # Errors
 ///
-/// [`CompileError::Internal`] if the function has no room for what it becomes.
+/// [`CompileError::Internal`] if the function has no room for more memory flags.
 pub(crate) fn run(func: &mut Function, isa: &Isa, opcodes: &OpcodeSet) -> Result<(), CompileError> {
     if atomics::OPCODES.iter().any(|&opcode| opcodes.contains(opcode)) {
-        // The lock itself is made of plain accesses.
+        // The runtime implements the lock itself with plain accesses.
         let lock = match isa.settings().atomics {
             _ if isa.is_for_runtime() => None,
             Atomics::Core => Some(atomics::Lock::Core),
@@ -136,7 +141,8 @@ mod tests {
                     .map(|ty| format!("{opcode}.{ty}")),
             );
         }
-        // No operand of these is wide or narrow enough; the last one is about dynamic vectors.
+        // CLIF has no operand type that is wide or narrow enough for these. `extract_vector` is
+        // removed because it takes dynamic vectors only.
         let none = [
             "ireduce.i128",
             "uextend.i8",

@@ -1,11 +1,15 @@
-//! Vectors of eight and sixteen lanes of i64 as two registers: the low words of all lanes and the high ones.
+//! Represents vectors of eight and sixteen i64 lanes by two registers: the low words and the high
+//! words of all lanes.
 //!
-//! A scalar per lane takes two registers for each lane and several instructions for each operation. Where such vectors come from memory and go
-//! to memory, or to single lanes, an operation on words is one instruction for all lanes, and carries are compares: their lanes are minus one
-//! where the low words carry. The words of a lane are neighbours in memory, so loads and stores shuffle them.
+//! The alternative, scalar lanes, costs two registers for each lane and several instructions for
+//! each operation. With two registers, an operation on words is one instruction for all lanes.
+//! Carries are compares, whose result is -1 in the lanes that carry. The two words of a lane are
+//! adjacent in memory, so loads and stores shuffle them. The representation suits vectors that come
+//! from memory or single lanes and end there.
 //!
-//! Values that become one another are looked at together, as in `webs.rs`: a web that leaves the function, joins at a block parameter or has an
-//! instruction that is not here stays lanes, as does one that takes no fewer instructions as registers.
+//! Values that are connected by instructions form a web, as in `webs.rs`. A web stays scalar lanes
+//! if it leaves the function, joins at a block parameter, contains an instruction that this file
+//! does not support, or costs as many instructions in registers.
 
 use super::webs::{Cost, Webs};
 use crate::error::CompileError;
@@ -20,21 +24,23 @@ use cranelift_codegen::ir::{
 use npu_mc::machine::WORD_SLOT as WORD;
 use rustc_hash::FxHashMap;
 
-/// Instructions that load the constants of a web: masks and indices of shuffles.
+/// The number of instructions that load the constants of a web: masks and indices of shuffles.
 const CONSTANTS: u32 = 10;
 
-/// The low and the high words of the lanes.
+/// The low and the high words of all lanes.
 #[derive(Clone, Copy)]
 struct Pair {
     low: Value,
     high: Value,
 }
 
-/// Rewrites what takes fewer instructions in two registers. The order has definitions ahead of uses.
+/// Rewrites the webs that cost fewer instructions in two registers. In `order`, definitions precede
+/// uses.
 ///
 /// # Errors
 ///
-/// [`CompileError::Internal`]: an instruction whose web is rewritten has an operand that is not.
+/// [`CompileError::Internal`] if an instruction of a rewritten web has an operand that was not
+/// rewritten.
 pub(super) fn run(func: &mut Function, order: &[Block], calls: &mut PseudoCalls) -> Result<(), CompileError> {
     let some = func.dfg.values().any(|value| is_pair(func.dfg.value_type(value)));
     if !some {
@@ -74,7 +80,7 @@ pub(super) fn run(func: &mut Function, order: &[Block], calls: &mut PseudoCalls)
     Ok(())
 }
 
-/// Whether two registers hold the words of such a vector.
+/// Returns whether two registers hold the words of a vector of this type.
 fn is_pair(ty: Type) -> bool {
     ty == types::I64X8 || i64_by_sixteen() == Some(ty)
 }
@@ -83,7 +89,8 @@ fn i64_by_sixteen() -> Option<Type> {
     types::I64.by(LANES as u32)
 }
 
-/// Adds an instruction to the web of its operands and results, which is the answer.
+/// Adds an instruction to the web of its operands and results. Returns the web, or `None` if it has
+/// no such value.
 fn visit(func: &Function, inst: Inst, webs: &mut Webs) -> Option<usize> {
     let dfg = &func.dfg;
     let operands = dfg.inst_values(inst).map(|value| dfg.resolve_aliases(value));
@@ -106,7 +113,7 @@ fn visit(func: &Function, inst: Inst, webs: &mut Webs) -> Option<usize> {
     Some(web)
 }
 
-/// What an instruction costs; none if it has no form on pairs.
+/// Returns the cost of an instruction, or `None` if it has no form on pairs.
 fn cost(func: &Function, inst: Inst, lanes: u32) -> Option<Cost> {
     let cost = |as_lanes, as_register| Some(Cost { as_lanes, as_register });
     let halves = 2 * lanes / LANES as u32;
@@ -161,14 +168,15 @@ fn cost(func: &Function, inst: Inst, lanes: u32) -> Option<Cost> {
     }
 }
 
-/// Whether an access is one of whole registers: aligned, little-endian and to main memory.
+/// Returns whether an access is aligned, little-endian and to main memory, so that it can access
+/// whole registers.
 fn is_whole(func: &Function, flags: MemFlags, offset: i32) -> bool {
     let data = func.dfg.mem_flags[flags];
     let plain = data.explicit_endianness() != Some(Endianness::Big) && spaces::of_flags(func, flags) == Space::Main;
     plain && data.aligned() && offset.checked_add(line()).is_some()
 }
 
-/// The bytes of a register.
+/// Returns the size of a register, in bytes.
 fn line() -> i32 {
     types::I32X16.bytes().cast_signed()
 }
@@ -180,7 +188,7 @@ struct Rewriter<'a> {
 }
 
 impl Rewriter<'_> {
-    /// An instruction that has a cost, on pairs.
+    /// Rewrites an instruction that has a cost to one on pairs.
     fn rewrite(&mut self, inst: Inst) -> Option<()> {
         let dfg = &self.cursor.func.dfg;
         let data = dfg.insts[inst];
@@ -266,7 +274,7 @@ impl Rewriter<'_> {
         self.pairs.get(&self.cursor.func.dfg.resolve_aliases(value)).copied()
     }
 
-    /// The same on low and high words.
+    /// Applies the same operation to the low and the high words.
     fn both<const N: usize>(&mut self, of: [Pair; N], each: impl Fn(&mut FuncCursor<'_>, [Value; N]) -> Value) -> Pair {
         Pair {
             low: each(&mut self.cursor, of.map(|pair| pair.low)),
@@ -280,7 +288,7 @@ impl Rewriter<'_> {
             dfg.first_result(inst)
         };
         let (low, high) = (on(x.low, y.low), on(x.high, y.high));
-        // Lanes of a compare are minus one where it holds.
+        // Lanes of a compare are -1 where the condition holds.
         let high = match opcode {
             Opcode::Iadd => {
                 let carry = self.cursor.ins().icmp(IntCC::UnsignedLessThan, low, x.low);
@@ -295,7 +303,8 @@ impl Rewriter<'_> {
         Pair { low, high }
     }
 
-    /// All ones where the condition holds. High words decide unless they are equal.
+    /// Returns a mask with all ones in lanes where the condition holds. The high words decide
+    /// unless they are equal.
     fn compare(&mut self, cond: IntCC, x: Pair, y: Pair) -> Value {
         let low = self.cursor.ins().icmp(cond.unsigned(), x.low, y.low);
         match cond {
@@ -315,20 +324,21 @@ impl Rewriter<'_> {
         }
     }
 
-    /// Sixteen words.
+    /// Emits a constant of sixteen words.
     fn each_lane(&mut self, number: impl Fn(u32) -> u32) -> Value {
         let bytes: Vec<u8> = (0..LANES as u32).flat_map(|lane| number(lane).to_le_bytes()).collect();
         let constant = self.cursor.func.dfg.constants.insert(bytes.into());
         self.cursor.ins().vconst(types::I32X16, constant)
     }
 
-    /// The lanes of words that the numbers name.
+    /// Selects a lane of `words` for each lane, by its number modulo the lane count.
     fn pick(&mut self, words: Value, number: impl Fn(u32) -> u32) -> Value {
         let index = self.each_lane(|lane| number(lane) % LANES as u32);
         self.calls.shuffle(&mut self.cursor, words, index)
     }
 
-    /// The words in memory have those of each lane side by side. Lanes beyond those that count repeat them.
+    /// Loads a pair. In memory, the two words of each lane are adjacent. With eight lanes, the
+    /// upper half of each register repeats them.
     fn load(&mut self, lanes: u32, pointer: Value, flags: MemFlags, offset: i32) -> Pair {
         let flags = self.cursor.func.dfg.mem_flags[flags];
         let first = self.cursor.ins().load(types::I32X16, flags, pointer, offset);

@@ -1,4 +1,4 @@
-//! Calls of routines of the runtime, by the names that they have on CLIF.
+//! Calls routines of the runtime from CLIF.
 
 use cranelift_codegen::cursor::FuncCursor;
 use cranelift_codegen::ir::{
@@ -6,7 +6,7 @@ use cranelift_codegen::ir::{
 };
 use cranelift_codegen::isa::CallConv;
 
-/// Declares a routine that takes and gives so many words.
+/// Declares a routine with the given numbers of word parameters and word results.
 pub(super) fn import(func: &mut Function, name: &str, convention: CallConv, params: usize, returns: usize) -> FuncRef {
     let mut signature = Signature::new(convention);
     signature.params.resize(params, AbiParam::new(types::I32));
@@ -20,7 +20,7 @@ pub(super) fn import(func: &mut Function, name: &str, convention: CallConv, para
     })
 }
 
-/// An address as a word: the low one, if it has several.
+/// Converts an address to a word: the low word of a wider address.
 pub(super) fn word_of(cursor: &mut FuncCursor<'_>, address: Value) -> Value {
     match cursor.func.dfg.value_type(address) {
         types::I32 => address,

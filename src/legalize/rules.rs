@@ -1,4 +1,4 @@
-//! What td says about opcodes and types, and sets of both.
+//! Queries td's legalization rules, and defines sets of opcodes and types.
 
 use super::table;
 use crate::routine::Routine;
@@ -6,24 +6,26 @@ use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::{Function, Opcode, Type, Value};
 use npu_mc::tables::{LegalizeAction, LegalizeCondition};
 
-/// What becomes of an opcode on a type under a condition.
+/// The action for an opcode on a type under a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// When it counts.
+    /// The condition of the rule.
     pub when: LegalizeCondition,
-    /// What the compiler does.
+    /// The action of the compiler.
     pub action: LegalizeAction,
-    /// Of refusals: what is refused, with `$op` for the opcode and `$ty` for the type.
+    /// For refusals: the refused form, with `$op` for the opcode and `$ty` for the type.
     pub what: &'static str,
-    /// Of refusals: the nearest form that works.
+    /// For refusals: the nearest supported form.
     pub nearest_form: &'static str,
-    /// Of [`LegalizeAction::LibCall`] and [`LegalizeAction::Scalarize`]: the routine of the runtime that does all of it, on the operands
-    /// or on each lane of them; f16 is computed in f32. `None` if lowering chooses what is called.
+    /// For [`LegalizeAction::LibCall`] and [`LegalizeAction::Scalarize`]: the routine of the
+    /// runtime for the whole operation, on the operands or on each lane; f16 is computed in f32.
+    /// `None` if lowering selects the routine.
     pub routine: Option<Routine>,
 }
 
 impl Rule {
-    /// What is refused, for an opcode and type; empty if nothing is.
+    /// Returns the text of the refused form for an opcode and type; empty if the rule does not
+    /// refuse.
     pub fn refusal(&self, opcode: Opcode, ty: Type) -> String {
         let text = self.what.replace("$op", &opcode.to_string());
         if text.contains("$ty") {
@@ -34,39 +36,41 @@ impl Rule {
     }
 }
 
-/// What td says about an opcode on a type: rules with conditions and, last, one that always holds. Empty if CLIF has no such
-/// form. The type of an instruction without a controlling type is [`INVALID`](cranelift_codegen::ir::types::INVALID).
+/// Returns td's rules for an opcode on a type: conditional rules, and last a rule that always
+/// holds. The list is empty if CLIF has no such form. The type of an instruction without a
+/// controlling type is [`INVALID`](cranelift_codegen::ir::types::INVALID).
 pub fn rules(opcode: Opcode, ty: Type) -> &'static [Rule] {
     table::rules(opcode, table::column(ty))
 }
 
-/// Whether the opcode may be refused on the type, or the table says nothing about that.
+/// Returns whether the opcode may be refused on the type, or has no rule for it.
 pub(crate) fn may_refuse(opcode: Opcode, ty: Type) -> bool {
     table::REFUSABLE[opcode as usize] & (1 << table::column(ty)) != 0
 }
 
-/// How many machine instructions an opcode on a type is, alone in a function at `opt_level=none`, by td's `InstructionCounts`; `None` if CLIF has no
-/// such form, a routine of the runtime does it, or the type has no column.
+/// Returns the number of machine instructions of an opcode on a type, in a function of its own at
+/// `opt_level=none`, by td's `InstructionCounts`. Returns `None` if CLIF has no such form, a
+/// routine of the runtime implements it, or the type has no column.
 pub fn instructions(opcode: Opcode, ty: Type) -> Option<u32> {
     table::instructions(opcode, table::column(ty))
 }
 
-/// The types of values that are compiled.
+/// Returns the supported types of values.
 pub fn types() -> impl Iterator<Item = Type> {
     table::TYPES.iter().copied().filter(|ty| !ty.is_invalid())
 }
 
-/// What is said of values of all other types.
+/// Returns the refusal for values of all other types.
 pub fn unsupported() -> &'static Rule {
     &table::UNSUPPORTED
 }
 
-/// Every action with its meaning.
+/// Returns every action with its meaning.
 pub fn actions() -> &'static [(LegalizeAction, &'static str)] {
     &table::LEGALIZE_ACTIONS
 }
 
-/// Every condition with its meaning.
+/// Returns every condition with its meaning.
 pub fn conditions() -> &'static [(LegalizeCondition, &'static str)] {
     &table::LEGALIZE_CONDITIONS
 }
@@ -81,23 +85,24 @@ impl OpcodeSet {
         self.0[usize::from(opcode as u8 >> 6)] |= 1 << (opcode as u8 & 63);
     }
 
-    /// Whether it was added.
+    /// Returns whether the set contains the opcode.
     pub fn contains(&self, opcode: Opcode) -> bool {
         self.0[usize::from(opcode as u8 >> 6)] & 1 << (opcode as u8 & 63) != 0
     }
 }
 
-/// A set of types, as far as the table tells them apart.
+/// A set of types, with one element per column of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TypeSet(u16);
 
 impl TypeSet {
-    /// No type: instructions without one are always in the set.
+    /// Creates a set without types. Instructions without a controlling type are always in the set.
     pub fn new() -> Self {
         Self(1 << const { table::column(cranelift_codegen::ir::types::INVALID) })
     }
 
-    /// The types of all values of a function, also of those that no instruction in the layout has.
+    /// Returns the types of all values of a function, including values of instructions outside the
+    /// layout.
     pub fn of(func: &Function) -> Self {
         let mut types = Self::new();
         for value in 0..func.dfg.num_values() {
@@ -111,12 +116,12 @@ impl TypeSet {
         self.0 |= 1 << table::column(ty);
     }
 
-    /// Whether all of them are in the table.
+    /// Returns whether the table has a column for each type of the set.
     pub fn all_supported(self) -> bool {
         self.0 & (1 << table::OTHER) == 0
     }
 
-    /// Whether the opcode may be refused on one of them, or the table says nothing about that.
+    /// Returns whether the opcode may be refused on a type of the set, or has no rule for one.
     pub fn may_refuse(self, opcode: Opcode) -> bool {
         table::REFUSABLE[opcode as usize] & self.0 != 0
     }

@@ -1,8 +1,12 @@
-//! Vectors that lowering has no registers for become their lanes: signatures, block parameters and every instruction.
+//! Splits vectors that lowering has no registers for into scalar lanes, in signatures, block
+//! parameters and all instructions.
 //!
-//! Vectors of at most sixty-four lanes of at most 32 bits stay as they are, sixteen lanes a register. A lane of any other vector is a scalar like those of the program: so
-//! it is computed, passed, kept and loaded, and Cranelift's optimizer sees through it. Block parameters, arguments and results become as many as there are
-//! lanes, in their order. Instructions that the machine has not on fewer or more lanes, or that mix vectors of both kinds, are done here, lane by lane.
+//! Vectors of at most sixty-four lanes of at most 32 bits stay vectors, with sixteen lanes per
+//! register. Each lane of any other vector becomes an ordinary scalar, for arithmetic, calls,
+//! memory and Cranelift's optimizer. A block parameter, argument or result becomes one for each
+//! lane, in order. This file also expands two more kinds of instructions lane by lane: those that
+//! the machine does not implement for the number of lanes, and those that mix both kinds of
+//! vectors.
 
 use super::conditions::Legality;
 use super::rules::{rules as rules_of, unsupported};
@@ -25,7 +29,8 @@ use npu_mc::machine::CACHE_LINE;
 use npu_mc::tables::{LegalizeAction, LegalizeCondition};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What moves lanes from one register to another. CLIF has it on few lanes of fixed size, so on several registers it comes from vectors of dynamic size.
+/// The opcodes that move lanes between registers. CLIF has them on few lanes of fixed size only, so
+/// on several registers they originate from vectors of dynamic size.
 const ACROSS: [Opcode; 8] = [
     Opcode::SwidenLow,
     Opcode::SwidenHigh,
@@ -37,7 +42,8 @@ const ACROSS: [Opcode; 8] = [
     Opcode::IaddPairwise,
 ];
 
-/// The signature with the parts of each parameter.
+/// Replaces each parameter and result of the signature by its parts. Returns whether the signature
+/// changed.
 fn split_signature(signature: &mut Signature) -> bool {
     let split = |params: &[AbiParam]| -> Vec<AbiParam> {
         let each = |param: &AbiParam| {
@@ -57,7 +63,7 @@ fn split_signature(signature: &mut Signature) -> bool {
 
 /// Rewrites the function.
 ///
-/// Gives the instructions without a form on lanes, with zeros in their place.
+/// Returns the refused instructions, which have no form on lanes. Zeros replace their results.
 ///
 /// # Errors
 ///
@@ -118,7 +124,7 @@ pub fn run(func: &mut Function, isa: &Isa) -> Result<Vec<Refusal>, CompileError>
     Ok(refusals)
 }
 
-/// Removes the blocks that nothing reaches: their values may come from nowhere.
+/// Removes unreachable blocks, because their values may have no definition.
 fn remove_others(func: &mut Function, order: &[Block]) {
     let reached: FxHashSet<Block> = order.iter().copied().collect();
     let others: Vec<Block> = func.layout.blocks().filter(|block| !reached.contains(block)).collect();
@@ -131,7 +137,8 @@ fn remove_others(func: &mut Function, order: &[Block]) {
     }
 }
 
-/// Aligns the stack slots of vectors that do not fill lines of the cache to such lines: an access within one knows its place in the line.
+/// Aligns the stack slots of vectors that do not fill a cache line to cache lines. The position of
+/// an access in its line is then known.
 fn align_slots(func: &mut Function, order: &[Block]) {
     let FunctionStencil {
         dfg,
@@ -159,25 +166,25 @@ fn align_slots(func: &mut Function, order: &[Block]) {
 
 pub(super) struct Splitter<'a> {
     pub(super) cursor: FuncCursor<'a>,
-    /// The lanes of values that are taken apart.
+    /// The lanes of split values.
     parts: FxHashMap<Value, Vec<Value>>,
-    /// The values of types that registers hold which are lanes nevertheless.
+    /// The values that are split although a vector register could hold them.
     apart: FxHashSet<Value>,
     /// For lanes that are masks: the truth values that they were made from.
     truths: FxHashMap<Value, Value>,
     legality: Legality<'a>,
     refusals: Vec<Refusal>,
-    /// The types of the results of the signatures that have become others.
+    /// The original result types of each signature that was split.
     results: FxHashMap<SigRef, Vec<Type>>,
     /// The name of the function.
     name: String,
     calls: &'a mut PseudoCalls,
 }
 
-/// Nothing: the instruction has no form on lanes.
+/// The error that an instruction has no form on lanes.
 pub(super) struct NoForm;
 
-/// The lanes of a result.
+/// The lanes of a result, or an error.
 pub(super) type Lanes = Result<Vec<Value>, NoForm>;
 
 impl Splitter<'_> {
@@ -185,12 +192,12 @@ impl Splitter<'_> {
         self.cursor.func.dfg.value_type(value)
     }
 
-    /// Whether a value is lanes.
+    /// Returns whether a value is split into lanes.
     fn is_apart(&self, value: Value) -> bool {
         is_split(self.type_of(value)) || self.apart.contains(&self.cursor.func.dfg.resolve_aliases(value))
     }
 
-    /// The lanes of a vector, whether it is taken apart or in a register; a scalar is the only one.
+    /// Returns the lanes of a vector, split or in a register, or a scalar as a single lane.
     pub(super) fn lanes(&mut self, value: Value) -> Vec<Value> {
         let ty = self.type_of(value);
         if ty.is_vector() && !self.is_apart(value) {
@@ -202,13 +209,13 @@ impl Splitter<'_> {
         self.parts(value)
     }
 
-    /// What a value has become.
+    /// Returns the values that replace a value: its lanes, or the value itself.
     fn parts(&mut self, value: Value) -> Vec<Value> {
         let value = self.cursor.func.dfg.resolve_aliases(value);
         self.parts.get(&value).cloned().unwrap_or_else(|| vec![value])
     }
 
-    /// Whether lowering has the instruction on vectors in registers.
+    /// Returns whether lowering supports the instruction on vectors in registers.
     fn is_in_registers(&self, inst: Inst, opcode: Opcode) -> bool {
         let dfg = &self.cursor.func.dfg;
         let mut values = dfg.inst_values(inst).chain(dfg.inst_results(inst).iter().copied());
@@ -230,7 +237,8 @@ impl Splitter<'_> {
         match opcode {
             Opcode::SqmulRoundSat | Opcode::X86Pmulhrsw => ty.lane_type() == types::I16,
             Opcode::X86Pmaddubsw => true,
-            // Whatever td says of whole registers about addresses and numbers of lanes, there are rules for fewer.
+            // Lowering has rules for these on fewer lanes, whatever td says about addresses and
+            // lane counts of whole registers.
             _ if opcode.can_load() || opcode.can_store() => true,
             Opcode::Snarrow | Opcode::Unarrow | Opcode::Uunarrow | Opcode::Vconst => true,
             // Half of two lanes is a scalar.
@@ -241,7 +249,7 @@ impl Splitter<'_> {
                 InstructionData::LoadNoOffset { flags, .. } => !self.is_big(flags),
                 _ => false,
             },
-            // A routine does not know which lanes are used.
+            // A routine cannot tell which lanes are used.
             _ => match register_type(ty).map_or(Some(LegalizeAction::Legal), |ty| self.legality.action(opcode, ty)) {
                 Some(
                     LegalizeAction::Legal | LegalizeAction::Promote | LegalizeAction::Expand | LegalizeAction::Custom,
@@ -257,7 +265,7 @@ impl Splitter<'_> {
         }
     }
 
-    /// The same of an instruction on a vector of several registers.
+    /// Returns whether lowering supports the instruction on vectors of several registers.
     fn is_in_parts(&self, inst: Inst, opcode: Opcode) -> bool {
         let dfg = &self.cursor.func.dfg;
         match opcode {
@@ -276,7 +284,7 @@ impl Splitter<'_> {
                 InstructionData::LoadNoOffset { flags, .. } => !self.is_big(flags),
                 _ => false,
             },
-            // What is done to each register alone.
+            // Operations on each register separately.
             _ => {
                 let ty = dfg.ctrl_typevar(inst);
                 let count = vector_registers(ty);
@@ -289,7 +297,8 @@ impl Splitter<'_> {
         }
     }
 
-    /// The result of an instruction on vectors of several registers that CLIF has not on so many lanes: that of a pseudo-instruction.
+    /// Emits a pseudo-instruction for an instruction that moves lanes between registers, which CLIF
+    /// does not have on so many lanes. Returns its result.
     fn pseudo_inst(&mut self, inst: Inst, opcode: Opcode) -> Option<Value> {
         if !ACROSS.contains(&opcode) {
             return None;
@@ -358,7 +367,7 @@ impl Splitter<'_> {
         }
     }
 
-    /// Puts zeros in place of the result of a refused instruction, so that others are looked at, too.
+    /// Replaces the result of a refused instruction by zeros, so that validation continues.
     fn replace_by_zeros(&mut self, inst: Inst) {
         match self.cursor.func.dfg.inst_results(inst) {
             [] => {
@@ -382,7 +391,8 @@ impl Splitter<'_> {
         let func = &*self.cursor.func;
         let ty = func.dfg.ctrl_typevar(inst);
         let opcode = func.dfg.insts[inst].opcode();
-        // Conversions between other numbers of lanes, which CLIF's verifier lets pass, have words of their own.
+        // td has a separate text for conversions between different lane counts, which CLIF's
+        // verifier accepts.
         let count = |value: &Value| func.dfg.value_type(*value).lane_count();
         let differ = func.dfg.inst_args(inst).first().map(count) != func.dfg.inst_results(inst).first().map(count);
         let mut rules = rules_of(opcode, ty).iter();
@@ -400,7 +410,7 @@ impl Splitter<'_> {
         });
     }
 
-    /// The instruction's result is these lanes.
+    /// Replaces the instruction by the lanes of its result.
     fn replace_by_lanes(&mut self, inst: Inst, lanes: Vec<Value>) {
         let result = self.cursor.func.dfg.first_result(inst);
         let parts = match self.is_apart(result) {
@@ -410,7 +420,7 @@ impl Splitter<'_> {
         self.replace(inst, parts);
     }
 
-    /// The instruction's result has become these.
+    /// Replaces the instruction by the parts of its result.
     fn replace(&mut self, inst: Inst, parts: Vec<Value>) {
         let result = self.cursor.func.dfg.first_result(inst);
         if self.is_apart(result) {
@@ -425,7 +435,7 @@ impl Splitter<'_> {
         self.cursor.func.layout.remove_inst(inst);
     }
 
-    /// A scalar or a vector in registers, of its first lanes.
+    /// Builds a value of the type from its lanes: a scalar, or a vector in registers.
     fn join(&mut self, ty: Type, lanes: &[Value]) -> Option<Value> {
         let (&first, rest) = lanes.split_first()?;
         if !ty.is_vector() {
@@ -439,7 +449,7 @@ impl Splitter<'_> {
         Some(rest.iter().zip(1..).fold(start, insert))
     }
 
-    /// Branches pass the parts, and calls with handlers take them.
+    /// Passes the parts of block arguments in a branch or a call with handlers.
     fn branch(&mut self, inst: Inst) {
         let dfg = &self.cursor.func.dfg;
         let calls: Vec<BlockCall> = dfg.insts[inst]
@@ -474,7 +484,7 @@ impl Splitter<'_> {
         }
     }
 
-    /// The numbers that the parts of a result have in the signature that has them.
+    /// Returns the positions of the parts of a result in the split signature.
     fn places_of_result(&self, inst: Inst, number: u32) -> std::ops::Range<u32> {
         let dfg = &self.cursor.func.dfg;
         let own = dfg.call_signature(inst).and_then(|sig| self.results.get(&sig));
@@ -485,7 +495,7 @@ impl Splitter<'_> {
         start..start + count(from.get(..1).unwrap_or_default())
     }
 
-    /// Calls and returns pass the parts.
+    /// Passes and receives the parts of values in a call or return.
     fn call(&mut self, inst: Inst) {
         self.pass_parts(inst);
         let dfg = &mut self.cursor.func.dfg;
@@ -507,7 +517,7 @@ impl Splitter<'_> {
         }
     }
 
-    /// The operands are parts.
+    /// Replaces the operands of a call or return by their parts.
     fn pass_parts(&mut self, inst: Inst) {
         let args: Vec<Value> = self.cursor.func.dfg.inst_args(inst).to_vec();
         let mut split = Vec::with_capacity(args.len());
@@ -543,7 +553,7 @@ impl Splitter<'_> {
         x.into_iter().zip(y).map(|(x, y)| of(self, x, y)).collect()
     }
 
-    /// The lanes of the result; none if there is no result.
+    /// Returns the lanes of the result, or `None` for an instruction without a result.
     fn instruction(&mut self, inst: Inst, opcode: Opcode) -> Result<Option<Vec<Value>>, NoForm> {
         let data = self.cursor.func.dfg.insts[inst];
         let result = self.cursor.func.dfg.inst_results(inst).first().copied();
@@ -611,7 +621,7 @@ impl Splitter<'_> {
                 let space = spaces::of_flags(self.cursor.func, flags);
                 let big = self.is_big(flags);
                 let flags = self.cursor.func.dfg.mem_flags[flags];
-                // Sixteen bytes that may be anywhere are loaded at once.
+                // One unaligned load of sixteen bytes is cheaper than two of eight.
                 let size = ty.bytes() == types::I128.bytes() && ty.lane_bits() == 64;
                 if opcode == Opcode::Load && size && !big && !flags.aligned() && space == Space::Main {
                     let whole = self.cursor.ins().load(types::I128, flags, arg, offset);
@@ -644,7 +654,7 @@ impl Splitter<'_> {
         self.cursor.ins().sextend(ty, low)
     }
 
-    /// A constant of these bytes, the lowest first.
+    /// Emits a constant from its bytes, least significant first.
     pub(super) fn constant(&mut self, ty: Type, bytes: &[u8]) -> Value {
         let number = |bytes: &[u8]| bytes.iter().rev().fold(0u64, |bits, &byte| bits << 8 | u64::from(byte));
         let bits = ty.as_int();
@@ -660,7 +670,7 @@ impl Splitter<'_> {
         self.as_type(ty, value)
     }
 
-    /// The value's bits as another type of the same size.
+    /// Reinterprets the bits of a value as another type of the same size.
     pub(super) fn as_type(&mut self, ty: Type, value: Value) -> Value {
         if self.type_of(value) == ty {
             return value;
@@ -672,20 +682,21 @@ impl Splitter<'_> {
         cast
     }
 
-    /// All ones if the truth value holds, else zeros.
+    /// Returns all ones if the truth value is true, else zeros.
     pub(super) fn mask(&mut self, ty: Type, truth: Value) -> Value {
         let mask = self.cursor.ins().bmask(ty, truth);
         self.truths.insert(mask, truth);
         mask
     }
 
-    /// The truth value that a lane is the [mask](Self::mask) of.
+    /// Returns the truth value from which [`mask`](Self::mask) made a lane.
     pub(super) fn truth_of(&self, lane: Value) -> Option<Value> {
         let lane = self.cursor.func.dfg.resolve_aliases(lane);
         self.truths.get(&lane).copied()
     }
 
-    /// The same bits in lanes of another size. In little-endian order the first lane has the lowest bits.
+    /// Reinterprets the bits as lanes of another size. In little-endian order, the first lane has
+    /// the lowest bits.
     fn bitcast(&mut self, ty: Type, arg: Value, flags: MemFlagsData) -> Lanes {
         let reversed = flags.explicit_endianness() == Some(Endianness::Big);
         if !reversed && let Some(lanes) = self.bitcast_words(ty, arg) {
@@ -736,7 +747,8 @@ impl Splitter<'_> {
         Ok(found.into_iter().map(|value| self.as_type(lane, value)).collect())
     }
 
-    /// A cast of lanes of whole words, as one integer of them, to a vector that a register holds.
+    /// Performs a bitcast from lanes of whole words to a vector in registers. Vectors of up to 128
+    /// bits are cast from one integer, larger ones go through the frame.
     fn cast_to_register(&mut self, inst: Inst) -> Option<Value> {
         let InstructionData::LoadNoOffset {
             opcode: Opcode::Bitcast,
@@ -761,7 +773,7 @@ impl Splitter<'_> {
         self.through_frame(to, bits, &lanes)
     }
 
-    /// A vector in registers, stored as values of a type and loaded.
+    /// Stores the values, of type `stored`, to the frame and loads them as a vector in registers.
     fn through_frame(&mut self, ty: Type, stored: Type, values: &[Value]) -> Option<Value> {
         let data = StackSlotData::new(
             StackSlotKind::ExplicitSlot,
@@ -792,7 +804,7 @@ impl Splitter<'_> {
         }
     }
 
-    /// Lanes of whole words with the bits of a vector that a register holds.
+    /// Performs a bitcast from a vector in a register to lanes of whole words.
     fn bitcast_words(&mut self, ty: Type, arg: Value) -> Option<Vec<Value>> {
         let words = types::I32
             .by(ty.bits() / 32)
@@ -808,7 +820,7 @@ impl Splitter<'_> {
         self.lanes_of_words(ty, register)
     }
 
-    /// The lanes of the type, from an area of the frame in which one store packs the bytes of a register.
+    /// Stores a register to the frame, which packs its bytes, and loads the lanes from there.
     fn lanes_through_frame(&mut self, ty: Type, register: Value) -> Vec<Value> {
         let data = StackSlotData::new(
             StackSlotKind::ExplicitSlot,
@@ -826,7 +838,7 @@ impl Splitter<'_> {
             .collect()
     }
 
-    /// The lanes of the type whose words are in a register.
+    /// Returns the lanes of the type from the words of a register.
     fn lanes_of_words(&mut self, ty: Type, register: Value) -> Option<Vec<Value>> {
         let count = ty.lane_bits() / 32;
         let mut lanes = Vec::new();
@@ -841,7 +853,7 @@ impl Splitter<'_> {
         Some(lanes)
     }
 
-    /// The integer of these words, the lowest first.
+    /// Concatenates words into an integer, least significant first.
     fn together(&mut self, words: &[Value]) -> Option<Value> {
         if let &[word] = words {
             return Some(word);
@@ -864,7 +876,8 @@ impl Splitter<'_> {
             _ => return Err(NoForm),
         };
         let offsets = offsets(offset, stored, ty.lane_count()).ok_or(NoForm)?;
-        // The first lane is loaded last: in code that returns it, it can take the register of the address.
+        // Loads the first lane last: a function that returns it can then load it into the register
+        // of the address.
         let loaded = offsets.into_iter().rev().map(|offset| {
             let value = self.cursor.ins().load(stored, flags, pointer, offset);
             match signed {
@@ -887,7 +900,7 @@ impl Splitter<'_> {
     }
 }
 
-/// The offsets of lanes in memory; none if one of them is no offset.
+/// Returns the offsets of the lanes in memory, or `None` if one is out of range.
 fn offsets(first: i32, lane: Type, count: u32) -> Option<Vec<i32>> {
     (0..count)
         .map(|number| first.checked_add(i32::try_from(number * lane.bytes()).ok()?))

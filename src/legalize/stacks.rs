@@ -1,4 +1,4 @@
-//! Switching stacks, which a routine of the runtime does; and dynamic stack slots, which have a fixed size here.
+//! Expands stack switches to calls of the runtime, and dynamic stack slots to slots of fixed size.
 
 use super::routines::{import, word_of};
 use crate::intrinsics::STACK_SWITCH;
@@ -10,7 +10,7 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::CallConv;
 use npu_mc::machine::STACK_ALIGN;
 
-/// What is rewritten here.
+/// The opcodes that this file rewrites.
 pub(super) const OPCODES: [Opcode; 2] = [Opcode::StackSwitch, Opcode::DynamicStackAddr];
 
 /// Rewrites the function.
@@ -20,7 +20,7 @@ pub(super) fn run(func: &mut Function) {
         .into_iter()
         .map(|slot| {
             let ty = func.dynamic_stack_slots[slot].dyn_ty;
-            // A type that is not declared has no size; the verifier finds it.
+            // An undeclared type gets size zero; the verifier reports it.
             let declared = func.dfg.dynamic_types.get(ty).and_then(DynamicTypeData::concrete);
             let size = declared.and_then(fixed).map_or(0, Type::bytes);
             let align = STACK_ALIGN.trailing_zeros() as u8;

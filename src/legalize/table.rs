@@ -1,4 +1,5 @@
-//! The table that the build makes of `td/NaplesPULegalize.td`, and what is computed from it.
+//! Includes the table that the build generates from `td/NaplesPULegalize.td`, and derives data from
+//! it.
 
 use super::rules::Rule;
 use crate::routine::Routine;
@@ -9,12 +10,13 @@ use npu_mc::tables::{LegalizeAction, LegalizeCondition};
 
 include!(concat!(env!("OUT_DIR"), "/legalize.rs"));
 
-/// The rules of an opcode in a column.
+/// Returns the rules of an opcode in a column.
 pub(super) fn rules(opcode: Opcode, column: usize) -> &'static [Rule] {
     RULES[usize::from(CELLS[opcode as usize][column])]
 }
 
-/// How many machine instructions an opcode is in a column; `None` if there is no such form in line.
+/// Returns the number of machine instructions of an opcode in a column, or `None` if the form does
+/// not exist or calls a routine.
 pub(super) fn instructions(opcode: Opcode, column: usize) -> Option<u32> {
     let count = COUNTS[opcode as usize][column];
     (count != u16::MAX).then_some(count.into())
@@ -23,8 +25,9 @@ pub(super) fn instructions(opcode: Opcode, column: usize) -> Option<u32> {
 /// The column of instructions without a controlling type.
 const UNTYPED: usize = column(types::INVALID);
 
-/// For each opcode the columns in which it may be refused, or for which there is no rule where there should be: one bit per column. An
-/// opcode has its rules for instructions without a controlling type, or for types.
+/// For each opcode, the columns in which it may be refused or lacks a rule, one bit per column. An
+/// opcode has rules either for instructions without a controlling type or for types, so a missing
+/// rule of the other kind does not count.
 pub(super) static REFUSABLE: [u16; 256] = {
     let mut all = [0; 256];
     let mut opcode = 0;

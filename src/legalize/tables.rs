@@ -1,8 +1,9 @@
-//! Branch tables that are too long, as several shorter ones.
+//! Splits branch tables that are too long into several shorter ones.
 //!
-//! A table is a row of jumps, and one whose target is out of reach leads to a sequence after the table (`finish/relax.rs`). The entry has
-//! to reach that sequence; so a table has as many entries as it can with all of them far away, and the index chooses among tables by
-//! comparing it with the numbers where they start.
+//! A table is a sequence of jumps. A jump whose target is out of reach goes to a sequence after the
+//! table (`finish/relax.rs`), and the entry has to reach that sequence. So the length of a table is
+//! limited such that all its targets may be out of reach. Compares of the index with the first
+//! entry of each table select the table.
 
 use crate::inst::ops::immediate_range;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
@@ -13,10 +14,11 @@ use cranelift_codegen::ir::{
 use npu_mc::OperandKind;
 use npu_mc::machine::INSTRUCTION_SIZE;
 
-/// Instructions of the sequence that an entry leads to if its target is far away.
+/// The number of instructions in the sequence for an entry whose target is out of reach.
 const SEQUENCE: u32 = 4;
 
-/// The most entries of one table: all sequences after it and half as much again are in reach of each entry.
+/// Returns the maximum number of entries of a table. Every entry can reach all sequences after the
+/// table, and half as many more.
 fn most_entries() -> usize {
     let (reach, _) = immediate_range(OperandKind::Brtarget18);
     (reach.unsigned_abs() / INSTRUCTION_SIZE / (2 * SEQUENCE)) as usize
@@ -25,7 +27,7 @@ fn most_entries() -> usize {
 /// Rewrites the function.
 pub(super) fn run(func: &mut Function) {
     let most = most_entries();
-    // Few functions have a table at all, and hardly any a long one.
+    // Most functions have no table, and long tables are rare.
     if func
         .dfg
         .jump_tables
@@ -49,7 +51,8 @@ pub(super) fn run(func: &mut Function) {
         let (default, entries) = (data.default_block(), data.as_slice().to_vec());
         let mut cursor = FuncCursor::new(func).at_inst(inst);
         cursor.use_srcloc(inst);
-        // Nothing refers to the table any more, which shares its lists of arguments with the new ones.
+        // The table is dead. It shares its argument lists with the new tables, so it must not keep
+        // them.
         cursor.func.dfg.jump_tables[table].clear();
         cursor.remove_inst();
         cursor.goto_bottom(block);
@@ -64,7 +67,8 @@ struct Split {
 }
 
 impl Split {
-    /// Ends the block at the cursor with a branch by the index. Calls itself as deep as the number of tables has bits.
+    /// Ends the block at the cursor with a branch by the index. The recursion depth is the
+    /// logarithm of the number of tables.
     fn emit(&self, cursor: &mut FuncCursor<'_>, index: Value, entries: &[BlockCall]) {
         if entries.len() <= self.most {
             let default = copy(cursor.func, self.default);
@@ -86,7 +90,7 @@ impl Split {
     }
 }
 
-/// The same target and arguments, in a list of its own.
+/// Copies a block call with a separate argument list.
 fn copy(func: &mut Function, call: BlockCall) -> BlockCall {
     let lists = &mut func.dfg.value_lists;
     let args: Vec<BlockArg> = call.args(lists).collect();

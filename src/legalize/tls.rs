@@ -1,5 +1,7 @@
-//! Addresses of thread-local symbols: the block of the thread, which a routine of the runtime finds, and the symbol's place in it,
-//! which is what a linker takes for the address of the symbol.
+//! Expands addresses of thread-local symbols.
+//!
+//! A routine of the runtime returns the address of the thread's block. The linker resolves the
+//! symbol to its offset in the block. The sum is the address.
 
 use super::routines::import;
 use crate::intrinsics::TLS_BLOCK;
@@ -15,10 +17,10 @@ use cranelift_codegen::isa::CallConv;
 use cranelift_codegen::loop_analysis::LoopAnalysis;
 use std::collections::HashMap;
 
-/// What is rewritten here, of symbols that are thread-local.
+/// The opcodes that this file rewrites, if their symbols are thread-local.
 pub(super) const OPCODES: [Opcode; 2] = [Opcode::TlsValue, Opcode::SymbolValue];
 
-/// Whether a function has such symbols.
+/// Returns whether a function has thread-local symbols.
 pub(super) fn has_symbols(func: &Function) -> bool {
     func.global_values.values().any(is_thread_local)
 }
@@ -27,8 +29,9 @@ fn is_thread_local(data: &GlobalValueData) -> bool {
     matches!(data, GlobalValueData::Symbol { tls: true, .. })
 }
 
-/// Rewrites the function. A call for the block stands outside of all loops, and all that it dominates shares it; but where the
-/// function switches stacks, and may go on on another thread, each address has its own.
+/// Rewrites the function. The call that reads the block's address is outside of all loops, and all
+/// accesses that it dominates share it. If the function switches stacks, it may continue on another
+/// thread, so each access has its own call.
 pub(super) fn run(func: &mut Function, switches_stacks: bool) {
     let mut accesses = Vec::new();
     for block in func.layout.blocks() {
@@ -50,7 +53,7 @@ pub(super) fn run(func: &mut Function, switches_stacks: bool) {
         let call = cursor.ins().call(routine, &[]);
         cursor.func.dfg.first_result(call)
     };
-    // What is found for a block where a call belongs.
+    // For each block with accesses: the block of the call.
     let homes = if switches_stacks {
         SecondaryMap::new()
     } else {
@@ -80,8 +83,9 @@ pub(super) fn run(func: &mut Function, switches_stacks: bool) {
     }
 }
 
-/// For each block that can be reached the one where its addresses get the block of the thread: outside of loops, and as far up as
-/// somebody needs it anyway.
+/// Returns, for each reachable block, the block with the call that its accesses use. The call is
+/// outside of loops, and in the highest block that dominates the accesses and would have a call
+/// anyway.
 fn homes(func: &Function, accesses: &[(Block, Inst, GlobalValue)]) -> SecondaryMap<Block, PackedOption<Block>> {
     let cfg = ControlFlowGraph::with_function(func);
     let dominators = DominatorTree::with_function(func, &cfg);
@@ -115,7 +119,7 @@ fn homes(func: &Function, accesses: &[(Block, Inst, GlobalValue)]) -> SecondaryM
     homes
 }
 
-/// Puts the sum in the place of the instruction at the cursor, in its type.
+/// Replaces the instruction at the cursor by the sum, extended to its type.
 fn address(cursor: &mut FuncCursor<'_>, start: Value, place: Value) {
     let Some(inst) = cursor.current_inst() else { return };
     let ty = cursor.func.dfg.ctrl_typevar(inst);
@@ -127,7 +131,7 @@ fn address(cursor: &mut FuncCursor<'_>, start: Value, place: Value) {
     }
 }
 
-/// The symbol as one that is not thread-local.
+/// Declares a copy of the symbol that is not marked thread-local.
 fn place_of(func: &mut Function, global: GlobalValue) -> GlobalValue {
     let mut data = func.global_values[global].clone();
     if let GlobalValueData::Symbol { tls, .. } = &mut data {

@@ -1,8 +1,10 @@
-//! Vectors that are better off as their lanes although a register could hold them.
+//! Selects vectors that are cheaper as scalar lanes although a register could hold them.
 //!
-//! A register costs at both ends: a load shuffles the words of a line, a store makes bytes of them. So what is only copied, or loaded, added once
-//! and stored, takes fewer instructions word by word. Values that become one another are looked at together: a web is either registers or
-//! lanes. A web that leaves the function, joins at a block parameter or has an instruction that is not here is registers.
+//! Moving a vector to and from a register is expensive: a load shuffles the words of a line, and a
+//! store packs them into bytes. So vectors that are only copied, or loaded, used once in arithmetic
+//! and stored, cost fewer instructions as scalars. Values that are connected by instructions form a
+//! web, which is either in registers or split. A web stays in registers if it leaves the function,
+//! joins at a block parameter or contains an instruction that this file does not support.
 
 use super::conditions::Legality;
 use crate::shape::is_short;
@@ -15,25 +17,25 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::loop_analysis::LoopAnalysis;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What something costs, in instructions.
+/// A cost, in instructions.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Cost {
     pub(super) as_lanes: u32,
     pub(super) as_register: u32,
 }
 
-/// A web.
+/// A partition of vector values that share their representation.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Web {
     pub(super) cost: Cost,
-    /// Its cost does not count: here it is registers, in `pairs.rs` lanes.
+    /// The representation does not depend on the cost: registers here, lanes in `pairs.rs`.
     pub(super) is_fixed: bool,
-    /// It loads or stores outside of loops, where constants are loaded for it alone.
+    /// The web loads or stores outside of loops, so its constants are loaded for it alone.
     loads: bool,
     stores: bool,
 }
 
-/// Webs as sets of values that grow together.
+/// Disjoint sets of values, with union and find.
 #[derive(Default)]
 pub(super) struct Webs {
     numbers: FxHashMap<Value, usize>,
@@ -42,7 +44,7 @@ pub(super) struct Webs {
 }
 
 impl Webs {
-    /// The web of a value, a new one if it had none.
+    /// Returns the web of a value; creates one if it has none.
     pub(super) fn number(&mut self, value: Value) -> usize {
         let next = self.parents.len();
         let number = *self.numbers.entry(value).or_insert(next);
@@ -53,7 +55,7 @@ impl Webs {
         self.root(number)
     }
 
-    /// The web that a web has become part of.
+    /// Returns the representative of a web.
     pub(super) fn root(&mut self, mut number: usize) -> usize {
         while self.parents[number] != number {
             self.parents[number] = self.parents[self.parents[number]];
@@ -62,7 +64,7 @@ impl Webs {
         number
     }
 
-    /// The web of both.
+    /// Merges two webs.
     pub(super) fn join(&mut self, a: usize, b: usize) -> usize {
         let (a, b) = (self.root(a), self.root(b));
         if a != b {
@@ -82,7 +84,7 @@ impl Webs {
     }
 }
 
-/// The values that are better off as lanes.
+/// Returns the values that are cheaper as lanes.
 pub fn find(
     func: &Function,
     order: &[Block],
@@ -110,7 +112,7 @@ pub fn find(
     for (value, number) in values {
         let root = webs.root(number);
         let web = webs.webs[root];
-        // The address of constants, and one or two of them.
+        // Instructions that load the address of the constants, and one or two constants.
         let constants = match (web.loads, web.stores) {
             (false, false) => 0,
             (loads, stores) => 2 + u32::from(loads) + 2 * u32::from(stores),
@@ -149,7 +151,7 @@ fn visit(func: &Function, inst: Inst, in_loop: bool, legality: Legality<'_>, web
     web.stores |= !in_loop && opcode == Opcode::Store && ty.bytes() > 8;
 }
 
-/// What an instruction costs on a type; none if it is better done in a register whatever that is.
+/// Returns the cost of an instruction on a type, or `None` if it belongs in a register at any cost.
 fn cost(func: &Function, inst: Inst, ty: Type, legality: Legality<'_>) -> Option<Cost> {
     let lanes = ty.lane_count();
     let lane = ty.lane_type();
@@ -198,11 +200,11 @@ fn cost(func: &Function, inst: Inst, ty: Type, legality: Legality<'_>) -> Option
     }
 }
 
-/// What an access costs.
+/// Returns the cost of an access.
 fn memory_cost(func: &Function, ty: Type, pointer: Value, flags: MemFlags, is_store: bool) -> Option<Cost> {
     let data = func.dfg.mem_flags[flags];
     if data.explicit_endianness() == Some(Endianness::Big) || spaces::of_flags(func, flags) == Space::Scratchpad {
-        // It is done lane by lane anyway.
+        // These accesses are lane by lane in both cases.
         return Some(Cost {
             as_lanes: ty.lane_count(),
             as_register: 3 * ty.lane_count(),

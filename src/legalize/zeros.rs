@@ -1,9 +1,9 @@
-//! Zeros of every type, and instructions that become zeros.
+//! Emits zeros of every type, and replaces instructions by zeros.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Function, Inst, InstBuilder, MemFlagsData, Type, Value, types};
 
-/// Puts zeros in place of the results of a refused instruction, and removes it.
+/// Replaces the results of a refused instruction by zeros and removes the instruction.
 pub fn replace_by_zeros(func: &mut Function, inst: Inst) {
     let mut cursor = FuncCursor::new(func).at_inst(inst);
     for result in cursor.func.dfg.inst_results(inst).to_vec() {
@@ -15,7 +15,7 @@ pub fn replace_by_zeros(func: &mut Function, inst: Inst) {
     cursor.func.layout.remove_inst(inst);
 }
 
-/// A zero of a type, in every lane of a vector.
+/// Emits a zero of a type; of a vector type, zeros in all lanes.
 pub fn zero(cursor: &mut FuncCursor<'_>, ty: Type) -> Value {
     let lane = ty.lane_type();
     let bits = lane.as_int();

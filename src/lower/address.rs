@@ -1,4 +1,4 @@
-//! Addresses of loads and stores: which form they take, and what is known about their alignment.
+//! Addresses of loads and stores: the addressing mode, and the known alignment.
 
 use super::context::{Lower, sign_extend};
 use super::words::{Word, WordRules};
@@ -11,11 +11,11 @@ use npu_mc::OperandKind;
 use npu_mc::machine::STACK_ALIGN;
 use regalloc2::RegClass;
 
-/// How far the definition of an address is followed.
+/// The number of definitions that are followed from an address.
 const MAX_DEPTH: u32 = 8;
 
 impl Lower<'_> {
-    /// How so many bytes are accessed.
+    /// Returns how to access this number of bytes.
     pub fn access(&self, flags: MemFlags, pointer: Value, offset: i32, bytes: u8) -> Access {
         match self.is_big_endian(flags) {
             true if bytes > 1 => Access::Big,
@@ -24,19 +24,19 @@ impl Lower<'_> {
         }
     }
 
-    /// Whether the bytes of numbers are in the other order in memory than in registers.
+    /// Returns whether the byte order in memory differs from that of registers.
     pub fn is_big_endian(&self, flags: MemFlags) -> bool {
         self.func.dfg.mem_flags[flags].explicit_endianness() == Some(Endianness::Big)
     }
 
-    /// Whether an access is aligned to its size.
+    /// Returns whether an access is known to be aligned to its size.
     pub fn is_aligned_access(&self, flags: MemFlags, pointer: Value, offset: i32, bytes: u8) -> bool {
         bytes == 1
             || self.func.dfg.mem_flags[flags].aligned()
             || self.alignment(pointer, MAX_DEPTH).min(low_bit(i64::from(offset))) >= u64::from(bytes)
     }
 
-    /// The largest power of two, up to 2^16, that is known to divide the value.
+    /// Returns the largest power of two, up to 2^16, that is known to divide the value.
     pub fn known_alignment(&self, value: Value) -> u64 {
         self.alignment(value, MAX_DEPTH)
     }
@@ -88,9 +88,11 @@ impl Lower<'_> {
         }
     }
 
-    /// The address `pointer` + `offset` modulo 2^32, with what can be folded into the instruction's offset folded.
+    /// Returns the address `pointer` + `offset` modulo 2^32, and folds constants into the
+    /// instruction's offset.
     ///
-    /// All of the `bytes` from there are in reach of the offset, for an access that is taken apart.
+    /// All of the `bytes` at the address are within the range of the offset, so that an access can
+    /// be split.
     pub fn address(&mut self, pointer: Value, offset: i32, bytes: u32) -> AMode {
         let (lowest, highest) = immediate_range(OperandKind::Offset9);
         let highest = i64::from(highest) + 1 - i64::from(bytes);
@@ -100,7 +102,7 @@ impl Lower<'_> {
         };
         let mut total = i64::from(offset);
         let mut pointer = pointer;
-        // The deepest base from which the offset is still in reach.
+        // The base nearest to the origin whose offset is in range.
         let mut best = offset_of(total).map(|offset| (pointer, offset));
         for _ in 0..MAX_DEPTH {
             let ValueDef::Result(inst, 0) = self.func.dfg.value_def(pointer) else {
@@ -120,7 +122,7 @@ impl Lower<'_> {
                         best = Some((pointer, offset));
                     }
                 }
-                // Addresses have 32 bits, whatever the type they are computed in.
+                // Addresses have 32 bits, whatever the type of the computation.
                 InstructionData::Unary {
                     opcode: Opcode::Uextend | Opcode::Sextend | Opcode::Ireduce,
                     arg,
@@ -157,15 +159,15 @@ impl Lower<'_> {
         }
     }
 
-    /// A register with the address of a place in a stack slot. A slot that is aligned better than the stack has some
-    /// room to spare, in which its start is found at run time.
+    /// Returns a register with an address within a stack slot. A slot with a larger alignment than
+    /// the stack's has spare room, and the code computes its aligned start at run time.
     pub fn address_of_slot(&mut self, slot: StackSlot, offset: i32) -> Reg {
         let data = &self.func.sized_stack_slots[slot];
         if !slots::is_over_aligned(data) {
             return self.emit_address(AMode::Slot { slot, offset });
         }
         let align = slots::slot_alignment(data);
-        // Less than 2^31, since the alignment is that at most.
+        // Less than 2^31, because no alignment is larger than that.
         let room = (align - STACK_ALIGN).cast_signed();
         let last = self.emit_address(AMode::Slot { slot, offset: room });
         let start = self.word_and(Word::Reg(last), Word::Const(align.wrapping_neg()));
@@ -173,7 +175,7 @@ impl Lower<'_> {
         self.reg(place)
     }
 
-    /// A register with the address.
+    /// Returns a register with the address.
     pub fn address_reg(&mut self, addr: AMode) -> Reg {
         match addr {
             AMode::Reg { base, offset: 0 } => base,
@@ -187,7 +189,8 @@ impl Lower<'_> {
         dst
     }
 
-    /// An address whose offset no instruction reaches: the high part is added, neighbours share the constant.
+    /// Returns an address whose offset is out of range: adds the high part of the offset. Adjacent
+    /// addresses share its constant.
     fn far_address(&mut self, pointer: Value, total: i64) -> AMode {
         let total = (total & i64::from(u32::MAX)) as u32;
         let low = total & 0x7f;
@@ -209,12 +212,12 @@ impl Lower<'_> {
     }
 }
 
-/// The largest power of two, up to 2^16, that divides the number.
+/// Returns the largest power of two, up to 2^16, that divides the number.
 fn low_bit(number: i64) -> u64 {
     1 << number.trailing_zeros().min(16)
 }
 
-/// The address some bytes after another. The offset has room for the bytes of one access.
+/// Returns the address plus some bytes. The range of the offset includes the bytes of one access.
 pub fn plus(addr: AMode, bytes: i32) -> AMode {
     match addr {
         AMode::Reg { base, offset } => AMode::Reg {

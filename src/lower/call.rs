@@ -1,4 +1,4 @@
-//! Arguments, results and calls as VCode.
+//! Lowers arguments, results and calls.
 
 use super::context::{InstOutput, Lower, Rules, ValueRegs};
 use super::structs;
@@ -17,22 +17,23 @@ use regalloc2::{PRegSet, RegClass, VReg};
 use smallvec::SmallVec;
 use std::rc::Rc;
 
-/// Alignment of the areas for stack arguments and results, in bytes.
+/// The alignment of the areas for stack arguments and results, in bytes.
 const AREA_ALIGN: u32 = npu_mc::machine::STACK_ALIGN;
 
 pub(super) fn offset(bytes: u32) -> i32 {
-    // A signature that needs more than 31 bits is refused.
+    // Validation refuses a signature whose area needs more than 31 bits.
     bytes.cast_signed()
 }
 
 impl Lower<'_> {
-    /// Brings the arguments of the function from their places into the registers of the entry block's parameters.
+    /// Moves the arguments of the function from their ABI locations to the registers of the entry
+    /// block's parameters.
     pub fn lower_args(&mut self, entry: Block) {
         let mut defs = Vec::new();
         let mut loads = Vec::new();
         let params = self.func.dfg.block_params(entry).to_vec();
         let places = std::mem::take(&mut self.sig.args);
-        self.expect_equal(params.len(), places.len(), "a place for every parameter");
+        self.expect_equal(params.len(), places.len(), "a location for every parameter");
         for (&param, places) in params.iter().zip(&places) {
             let Some(regs) = self.known(self.param_regs(param), "registers of a parameter") else {
                 continue;
@@ -40,7 +41,7 @@ impl Lower<'_> {
             self.expect_equal(
                 regs.as_slice().len(),
                 places.len(),
-                "a place for every register of a parameter",
+                "a location for every register of a parameter",
             );
             for (&reg, &place) in regs.as_slice().iter().zip(places) {
                 self.arrive(reg, place, &mut defs, &mut loads);
@@ -74,10 +75,10 @@ pub fn finish(ctx: &mut Lower<'_>, args: &[Value]) -> Option<InstOutput> {
     let mut uses = Vec::new();
     let places = ctx.sig.rets.clone();
     let area = ctx.ret_area();
-    ctx.expect_equal(args.len(), places.len(), "a place for every result");
+    ctx.expect_equal(args.len(), places.len(), "a location for every result");
     for ((&arg, places), param) in args.iter().zip(&places).zip(&ctx.func.signature.returns) {
         let regs = outgoing(ctx, arg, param.extension);
-        ctx.expect_equal(regs.len(), places.len(), "a place for every register of a result");
+        ctx.expect_equal(regs.len(), places.len(), "a location for every register of a result");
         for (reg, &place) in regs.into_iter().zip(places) {
             match place {
                 Place::Reg(at) => uses.push((Reg::Virtual(reg), at)),
@@ -105,7 +106,8 @@ pub fn finish(ctx: &mut Lower<'_>, args: &[Value]) -> Option<InstOutput> {
     Some(InstOutput::new())
 }
 
-/// The registers of a value on its way out, narrow integers extended as the signature asks.
+/// Returns the registers of a value that is passed or returned; narrow integers are extended as the
+/// signature requires.
 pub(super) fn outgoing(ctx: &mut Lower<'_>, value: Value, extension: ArgumentExtension) -> SmallVec<[VReg; 4]> {
     let ty = ctx.func.dfg.value_type(value);
     let narrow = !ty.is_vector() && ty.bits() < 32;
@@ -120,7 +122,7 @@ pub(super) fn outgoing(ctx: &mut Lower<'_>, value: Value, extension: ArgumentExt
     }
 }
 
-/// An address in the area for results.
+/// Returns an address in the area for results.
 fn result_address(ctx: &mut Lower<'_>, area: VReg, at: u32) -> AMode {
     let (_, highest) = immediate_range(npu_mc::OperandKind::Offset9);
     if offset(at) <= highest {
@@ -141,7 +143,7 @@ fn result_address(ctx: &mut Lower<'_>, area: VReg, at: u32) -> AMode {
     AMode::Reg { base, offset: 0 }
 }
 
-/// The symbol that a function reference stands for.
+/// Returns the symbol of a function reference.
 pub fn target(func: &Function, callee: FuncRef) -> RelocTarget {
     match routine_of(func, callee) {
         Some(routine) => RelocTarget::Runtime(routine),
@@ -160,7 +162,7 @@ pub fn indirect(ctx: &mut Lower<'_>, sig: SigRef, callee: Reg, args: &[Value]) -
     emit_call(ctx, sig, CallDest::Reg(callee), args)
 }
 
-/// Where the arguments and results of a callee are.
+/// Returns the ABI locations of the arguments and results of a callee.
 pub(super) fn places(ctx: &mut Lower<'_>, sig: SigRef) -> Option<Rc<SigInfo>> {
     match ctx.callees.get(ctx.func, sig) {
         Ok(info) => Some(info),
@@ -171,7 +173,7 @@ pub(super) fn places(ctx: &mut Lower<'_>, sig: SigRef) -> Option<Rc<SigInfo>> {
     }
 }
 
-/// How a function can be reached.
+/// Returns how a call reaches a function.
 pub(super) fn destination(ctx: &Lower<'_>, callee: FuncRef) -> CallDest {
     let target = target(ctx.func, callee);
     if ctx.func.dfg.ext_funcs[callee].colocated {
@@ -181,12 +183,13 @@ pub(super) fn destination(ctx: &Lower<'_>, callee: FuncRef) -> CallDest {
     }
 }
 
-/// A new area for the results of a call that are in memory.
+/// Creates an area for the results of a call that are in memory.
 pub(super) fn result_area(ctx: &mut Lower<'_>, info: &SigInfo) -> u32 {
     ctx.new_local(info.ret_area_size, AREA_ALIGN)
 }
 
-/// Brings arguments to their places; gives those in registers, and the area for results in memory, which is a new one unless there is one.
+/// Moves arguments to their ABI locations. Returns the arguments in registers, and the area for
+/// results in memory. Creates an area if `area` is `None`.
 pub(super) fn pass_arguments(
     ctx: &mut Lower<'_>,
     sig: SigRef,
@@ -195,7 +198,7 @@ pub(super) fn pass_arguments(
     area: Option<u32>,
 ) -> Option<(CallRegs, Option<u32>)> {
     let mut uses = CallRegs::new();
-    ctx.expect_equal(args.len(), info.args.len(), "a place for every argument");
+    ctx.expect_equal(args.len(), info.args.len(), "a location for every argument");
     for ((&arg, places), param) in args.iter().zip(&info.args).zip(&ctx.func.dfg.signatures[sig].params) {
         if let (ArgumentPurpose::StructArgument(size), Some(&place)) = (param.purpose, places.first()) {
             let copy = structs::copy(ctx, arg, size);
@@ -203,12 +206,12 @@ pub(super) fn pass_arguments(
             continue;
         }
         let regs = outgoing(ctx, arg, param.extension);
-        ctx.expect_equal(regs.len(), places.len(), "a place for every register of an argument");
+        ctx.expect_equal(regs.len(), places.len(), "a location for every register of an argument");
         for (reg, &place) in regs.into_iter().zip(places) {
             pass(ctx, reg, place, &mut uses);
         }
     }
-    // Results in memory go to an area of this function's frame.
+    // Results in memory are stored to an area of this function's frame.
     let area = info.ret_area.map(|place| {
         let area = area.unwrap_or_else(|| result_area(ctx, info));
         let pointer = ctx.new_vreg(RegClass::Int);
@@ -297,11 +300,11 @@ fn in_reg(places: &Places) -> Option<npu_mc::Reg> {
     }
 }
 
-/// Calls a routine that calls the one at the address, for scalars, on every lane; gives its result.
+/// Calls a routine that applies the scalar routine at `address` to every lane. Returns its result.
 pub fn lane_routine(ctx: &mut Lower<'_>, routine: LaneRoutine, address: Reg, args: &[Reg]) -> Reg {
     let result = Reg::Virtual(ctx.new_vreg(RegClass::Vector));
     let Some(info) = routine.signature() else {
-        ctx.set_internal(routine.name(), "a routine that the convention has places for");
+        ctx.set_internal(routine.name(), "a routine that the calling convention supports");
         return result;
     };
     let at = info.args.iter().filter_map(in_reg);
@@ -312,17 +315,18 @@ pub fn lane_routine(ctx: &mut Lower<'_>, routine: LaneRoutine, address: Reg, arg
     result
 }
 
-/// Calls a routine of the runtime; gives its results. Both lists are as long as [`Routine::words`] says.
+/// Calls a routine of the runtime and returns its results. [`Routine::words`] returns the lengths
+/// of both lists.
 pub fn routine(ctx: &mut Lower<'_>, routine: Routine, args: &[Reg]) -> SmallVec<[Reg; 4]> {
     let (given, made) = routine.words();
     let results: SmallVec<[Reg; 4]> = (0..made).map(|_| Reg::Virtual(ctx.new_vreg(RegClass::Int))).collect();
     let Some(info) = routine.signature() else {
-        ctx.set_internal(routine.name(), "a routine that the convention has places for");
+        ctx.set_internal(routine.name(), "a routine that the calling convention supports");
         return results;
     };
     let from: SmallVec<[npu_mc::Reg; 8]> = info.rets.iter().filter_map(in_reg).collect();
     if (info.args.len(), from.len()) != (given, made) || args.len() != given {
-        ctx.set_internal(routine.name(), "a place for every word of the routine");
+        ctx.set_internal(routine.name(), "a location for every word of the routine");
         return results;
     }
     let mut uses = CallRegs::new();

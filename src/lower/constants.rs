@@ -1,15 +1,15 @@
-//! Constants that lowering has promised to somebody and not yet defined.
+//! Constants whose registers have uses but no definition yet.
 //!
-//! Lowering runs backwards, so a constant is asked for by its last user first. Users that are close together share one
-//! definition, placed before the first of them; a constant nobody has asked for in a while is defined at once, so
-//! that it does not occupy a register over a long stretch.
+//! Lowering runs backwards, so the last use of a constant is lowered first. Uses that are close
+//! together share one definition, which precedes the first of them. A constant without a recent use
+//! is defined at once, so that it does not occupy a register over a long range.
 
 use crate::inst::MInst;
 use crate::inst::reg::Reg;
 use regalloc2::VReg;
 use rustc_hash::FxHashMap;
 
-/// How many machine instructions may lie between two users that share a definition.
+/// The maximum number of machine instructions between two uses that share a definition.
 const WINDOW: usize = 48;
 
 /// A constant in a register.
@@ -19,12 +19,12 @@ pub enum Constant {
     Scalar(u32),
     /// A vector with the same word in every lane.
     Splat(u32),
-    /// A vector of the function's pool.
+    /// A vector of the function's constant pool.
     Lanes(u32),
 }
 
 impl Constant {
-    /// The instruction that makes it.
+    /// Returns the instruction that defines the constant.
     pub fn define(self, reg: VReg) -> MInst {
         let dst = Reg::Virtual(reg);
         match self {
@@ -34,23 +34,23 @@ impl Constant {
     }
 }
 
-/// Constants with the register promised and the position of the latest request.
+/// The constants to define, each with its register and the position of its latest use.
 #[derive(Debug, Default)]
 pub struct ConstantPool {
     pending: FxHashMap<Constant, (VReg, usize)>,
-    /// No pending constant was asked for before this position.
+    /// A lower bound on the latest use of every pending constant.
     oldest: usize,
 }
 
 impl ConstantPool {
-    /// The register of a pending constant, whose latest use is now at `position`.
+    /// Returns the register of a pending constant, and records a use at `position`.
     pub fn get(&mut self, value: Constant, position: usize) -> Option<VReg> {
         let (reg, last) = self.pending.get_mut(&value)?;
         *last = position;
         Some(*reg)
     }
 
-    /// Promises `reg` for the constant.
+    /// Records that `reg` is to hold the constant.
     pub fn insert(&mut self, value: Constant, reg: VReg, position: usize) {
         if self.pending.is_empty() {
             self.oldest = position;
@@ -58,7 +58,7 @@ impl ConstantPool {
         self.pending.insert(value, (reg, position));
     }
 
-    /// Removes and returns the constants that nobody asked for lately, in a fixed order.
+    /// Removes and returns the constants without a recent use, in a fixed order.
     pub fn take_older_than(&mut self, position: usize) -> Vec<(Constant, VReg)> {
         let limit = position.saturating_sub(WINDOW);
         if self.pending.is_empty() || self.oldest >= limit {

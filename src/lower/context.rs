@@ -1,7 +1,8 @@
-//! What lowering knows of the function at hand: the context of the ISLE rules and of the algorithms they call.
+//! The state of lowering a function: the context of the ISLE rules and of the algorithms that they
+//! call.
 //!
-//! A value has its virtual registers from the start; when the rule that computes it hands back other registers, the
-//! value's own become aliases of these.
+//! A value has virtual registers from the start. If the rule that computes the value returns other
+//! registers, the value's registers become aliases of them.
 
 use super::constants::{Constant, ConstantPool};
 use super::hoist::Hoist;
@@ -22,10 +23,10 @@ use rustc_hash::FxHashMap as HashMap;
 use smallvec::SmallVec;
 use std::rc::Rc;
 
-/// The most words that one branch selects: all their registers are live at once.
+/// The maximum number of words that one branch selects. All their registers are live at once.
 const MAX_SELECT_WORDS: usize = 8;
 
-/// The virtual registers of one value: words, the low one first, or sixteen lanes each, the first ones first.
+/// The virtual registers of one value: words, low word first, or sixteen lanes each, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValueRegs {
     pub(super) regs: [VReg; 4],
@@ -33,12 +34,12 @@ pub struct ValueRegs {
 }
 
 impl ValueRegs {
-    /// A value in one register.
+    /// Returns a value in one register.
     pub fn one(reg: VReg) -> Self {
         Self { regs: [reg; 4], len: 1 }
     }
 
-    /// A value in one to four registers, low word first; `None` for any other number.
+    /// Returns a value in one to four registers, low word first; `None` for any other number.
     pub fn from_slice(list: &[VReg]) -> Option<Self> {
         let len = u8::try_from(list.len()).ok().filter(|len| (1..=4).contains(len))?;
         let mut regs = [*list.first()?; 4];
@@ -46,80 +47,82 @@ impl ValueRegs {
         Some(Self { regs, len })
     }
 
-    /// The registers.
+    /// Returns the registers.
     pub fn as_slice(&self) -> &[VReg] {
         &self.regs[..usize::from(self.len)]
     }
 }
 
-/// What a rule hands back: the registers of each result.
+/// The result of a rule: the registers of each result of the instruction.
 pub type InstOutput = SmallVec<[ValueRegs; 2]>;
 
-/// What algorithms in Rust ask the ISLE rules for.
+/// The ISLE rules that algorithms in Rust call.
 pub trait Rules {
-    /// The value in a register whose upper bits are as the signature asks.
+    /// Returns the value in a register whose upper bits are extended as the signature requires.
     fn extended(&mut self, value: Value, extension: ir::ArgumentExtension) -> Reg;
 
-    /// The unsigned number in some bytes at an address.
+    /// Loads an unsigned number of `bytes` bytes from an address.
     fn load_bytes(&mut self, access: Access, addr: AMode, bytes: u8) -> Reg;
 
     /// Stores the low bytes of a register.
     fn store_bytes(&mut self, access: Access, src: Reg, addr: AMode, bytes: u8);
 }
 
-/// The state of lowering one function; the context of the ISLE rules.
+/// The state of lowering one function, and the context of the ISLE rules.
 pub struct Lower<'a> {
     /// The function.
     pub func: &'a Function,
     /// The target.
     pub isa: &'a Isa,
-    /// Where the function's own arguments and results are.
+    /// The ABI locations of the function's own arguments and results.
     pub sig: SigInfo,
-    /// Where those of its callees are.
+    /// The ABI locations for its callees.
     pub(super) callees: CalleeSignatures,
-    /// The machine instructions so far.
+    /// The machine instructions that are already emitted.
     pub vcode: VCode,
-    /// Constants waiting for their definition.
+    /// The constants without a definition yet.
     pub constants: ConstantPool,
     pub(super) hoist: Hoist,
-    /// Place in the order of the block at hand.
+    /// The index of the current block in the order.
     pub(super) block: usize,
     pub(super) value_regs: SecondaryMap<Value, Option<ValueRegs>>,
     pub(super) uses: SecondaryMap<Value, u32>,
     pub(super) lowered_uses: SecondaryMap<Value, u32>,
-    /// Whether the instruction that defines the value is one that [constants](Self::wide_constant) are made of.
+    /// Whether an instruction with the value's opcode can produce a
+    /// [constant](Self::wide_constant).
     pub(super) may_be_constant: SecondaryMap<Value, bool>,
-    /// Loads whose only user wants the value sign-extended to 32 bits.
+    /// Loads whose only user requires the value sign-extended to 32 bits.
     pub(super) signed_loads: SecondaryMap<Value, bool>,
-    /// For values that compare lanes, and each of their registers: the scalar register in which users want one bit per lane.
+    /// For each register of a value that compares lanes: the scalar register for users that require
+    /// one bit per lane.
     pub(super) masks: SecondaryMap<Value, [Option<VReg>; MAX_REGISTERS as usize]>,
-    /// Which of its registers a vector of several stands for at the moment: its part.
+    /// The current part: the index of the register that represents a vector of several registers.
     pub(super) part: u8,
-    /// Whether any vector has several registers.
+    /// Whether any vector occupies several registers.
     pub(super) has_parts: bool,
     pub(super) aliases: Vec<VReg>,
-    /// Instructions of the CLIF instruction at hand, in order.
+    /// The instructions of the current CLIF instruction, in order.
     pub(super) current: Vec<MInst>,
-    /// Instructions of the whole function, in reverse order.
+    /// The instructions of the whole function, in reverse order.
     pub(super) reversed: Vec<MInst>,
-    /// Where they come from.
+    /// The origins of `reversed`.
     pub(super) origins: Vec<Origin>,
     pub(super) labels: Vec<(VReg, usize, ir::ValueLabel)>,
     pub(super) origin: Origin,
-    /// The rules of those at hand.
+    /// The rules that produced the instructions in `current`.
     pub(super) reasons: Reasons,
-    /// Where the CLIF instruction at hand accesses memory.
+    /// The address space that the current CLIF instruction accesses.
     pub(super) space: Space,
-    /// For the terminator at hand: entries of its branch table.
+    /// The entries of the branch table of the current terminator.
     pub(super) table: Vec<u32>,
     pub(super) fault: Option<CompileError>,
-    /// Pointer to the area for results in memory, saved at entry.
+    /// The pointer to the area for results in memory, saved at entry.
     pub(super) ret_area: Option<VReg>,
-    /// The calls with handlers, by the blocks that they end.
+    /// The calls with handlers, by the blocks that they terminate.
     pub(super) try_calls: HashMap<ir::Block, Rc<TryCall>>,
 }
 
-/// A map with a place for every value of the function.
+/// Returns a map with an entry for every value of the function.
 fn for_values<T: Clone + Default>(func: &Function) -> SecondaryMap<Value, T> {
     let mut map = SecondaryMap::new();
     map.resize(func.dfg.num_values());
@@ -182,10 +185,10 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// A fresh virtual register.
+    /// Returns a new virtual register.
     pub fn new_vreg(&mut self, class: RegClass) -> VReg {
         if self.aliases.len() >= VReg::MAX {
-            // regalloc2 cannot number more; the fault ends the compilation.
+            // regalloc2 cannot number more registers. The fault ends the compilation.
             self.set_fault(CompileError::TooLarge(format!(
                 "the function needs more than {} registers",
                 VReg::MAX
@@ -202,7 +205,7 @@ impl<'a> Lower<'a> {
         resolved(&self.aliases, reg)
     }
 
-    /// The error for an instruction that no rule covers.
+    /// Returns the error for an instruction that no rule covers.
     pub fn refusal(&self, inst: Inst) -> CompileError {
         let dfg = &self.func.dfg;
         let opcode = dfg.insts[inst].opcode();
@@ -221,7 +224,7 @@ impl<'a> Lower<'a> {
         }])
     }
 
-    /// What has to be there; a broken invariant if it is not.
+    /// Reports a broken invariant if `found` is `None`.
     pub fn known<T>(&mut self, found: Option<T>, expected: &'static str) -> Option<T> {
         if found.is_none() {
             self.internal_here(expected);
@@ -229,7 +232,7 @@ impl<'a> Lower<'a> {
         found
     }
 
-    /// Two numbers that have to be equal; a broken invariant if they are not.
+    /// Reports a broken invariant if the numbers differ.
     pub fn expect_equal(&mut self, a: usize, b: usize, expected: &'static str) {
         if a != b {
             self.internal_here(expected);
@@ -244,12 +247,13 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// Remembers a broken invariant, found by a constructor that cannot fail.
+    /// Records a broken invariant, for a constructor that cannot fail.
     pub fn set_internal(&mut self, instruction: impl std::fmt::Display, expected: &'static str) {
         self.set_fault(CompileError::internal("vcode", instruction, expected));
     }
 
-    /// The registers of a result, low word first; a fault if they are not one to four virtual ones.
+    /// Returns the registers of a result, low word first. Records a fault unless they are one to
+    /// four virtual registers.
     pub fn result_regs(&mut self, regs: impl IntoIterator<Item = Reg>) -> ValueRegs {
         let mut list = [VReg::new(0, RegClass::Int); 4];
         let mut len = 0;
@@ -270,7 +274,7 @@ impl<'a> Lower<'a> {
         ValueRegs { regs: list, len }
     }
 
-    /// A new area of the frame; the size and alignment are in bytes.
+    /// Creates an area of the frame. Size and alignment are in bytes.
     pub fn new_local(&mut self, size: u32, align: u32) -> u32 {
         let area = u32::try_from(self.vcode.locals.len()).unwrap_or_else(|_| {
             self.set_fault(CompileError::TooLarge("the frame has too many areas".to_owned()));
@@ -280,18 +284,18 @@ impl<'a> Lower<'a> {
         area
     }
 
-    /// Remembers the first fault found by a constructor that cannot fail.
+    /// Records the first fault, for constructors that cannot fail.
     pub fn set_fault(&mut self, fault: CompileError) {
         self.fault.get_or_insert(fault);
     }
 
-    /// Whether the CLIF instruction at hand accesses the scratchpad.
+    /// Returns whether the current CLIF instruction accesses the scratchpad.
     pub fn accesses_scratchpad(&self) -> bool {
         self.space == Space::Scratchpad
     }
 
-    /// Adds an instruction after those already emitted for the CLIF instruction at hand. An access to main memory becomes one
-    /// to the space that the CLIF instruction names.
+    /// Appends an instruction to those of the current CLIF instruction. Redirects an access to main
+    /// memory to the address space of the CLIF instruction.
     pub fn emit(&mut self, mut inst: MInst) {
         if self.accesses_scratchpad()
             && let MInst::Load { op, .. } | MInst::Store { op, .. } = &mut inst
@@ -302,12 +306,12 @@ impl<'a> Lower<'a> {
         self.current.push(inst);
     }
 
-    /// The registers of a block parameter.
+    /// Returns the registers of a block parameter.
     pub fn param_regs(&self, param: Value) -> Option<ValueRegs> {
         self.value_regs[param]
     }
 
-    /// Defines a constant before all that was lowered so far.
+    /// Defines a constant before all instructions that are already lowered.
     pub(super) fn define(&mut self, value: Constant, reg: VReg) {
         self.reversed.push(value.define(reg));
         self.origins.push(Origin {
@@ -332,8 +336,8 @@ impl<'a> Lower<'a> {
         self.reversed.extend(self.current.drain(..).rev());
     }
 
-    /// The words of a select at the end of the current instructions, if the select that follows can choose them, too: it has the same condition and
-    /// does not read them.
+    /// Returns the words of a select at the end of the current instructions, if the following
+    /// select can include them: it has the same condition and does not read them.
     fn words_for_next_select(&self) -> Option<SmallVec<[SelectWord; 1]>> {
         let (
             MInst::Select { cond, words },
@@ -355,16 +359,17 @@ impl<'a> Lower<'a> {
         (same && fits && !words.iter().any(|word| reads(word.dst))).then(|| words.clone())
     }
 
-    /// A register with the constant, defined somewhere above the current instruction in its block.
+    /// Returns a register with the constant, which is defined earlier in the block or before its
+    /// loop.
     pub fn constant(&mut self, value: u32) -> VReg {
         self.shared_constant(Constant::Scalar(value))
     }
 
-    /// The same for constants of every kind.
+    /// Returns a register with a constant of any kind, like [`constant`](Self::constant).
     pub fn shared_constant(&mut self, value: Constant) -> VReg {
         let position = self.reversed.len();
         if let Some(reg) = self.constants.get(value, position) {
-            // Lowering goes backwards: this one comes first.
+            // Lowering runs backwards, so this use precedes the others.
             self.reasons.wants(&self.origin, reg);
             return reg;
         }
@@ -377,17 +382,17 @@ impl<'a> Lower<'a> {
         reg
     }
 
-    /// Entries of the branch table at hand, as positions among its successors.
+    /// Returns the entries of the current branch table, as positions among the successors.
     pub fn table(&self) -> &[u32] {
         &self.table
     }
 
-    /// Pointer to the area for results in memory.
+    /// Returns the pointer to the area for results in memory.
     pub fn ret_area(&self) -> Option<VReg> {
         self.ret_area
     }
 }
-/// The low 32 bits of a constant of the given width, sign-extended if it is narrower.
+/// Returns the low 32 bits of a constant of the given width, sign-extended if it is narrower.
 pub fn sign_extend(constant: u64, bits: u32) -> u32 {
     if bits >= 32 {
         return (constant & u64::from(u32::MAX)) as u32;

@@ -1,7 +1,7 @@
-//! CLIF to VCode, block by block.
+//! Lowers CLIF to VCode, block by block.
 //!
-//! Blocks and instructions are visited backwards, so that every use is known before its definition: a definition that
-//! all its users folded into themselves is never lowered.
+//! Visits blocks and instructions backwards, so that all uses are known before the definition. A
+//! definition that all its users folded is never lowered.
 
 use super::context::Lower;
 use super::each_part;
@@ -21,7 +21,8 @@ use cranelift_codegen::ir::{self, Inst, Opcode, Value, ValueLabelAssignments};
 use regalloc2::{Block, RegClass};
 use smallvec::{SmallVec, smallvec};
 
-/// Lowers the function in the context, whose control flow graph and dominator tree must be up to date, in this order.
+/// Lowers the function in the context. Its control flow graph and dominator tree must be up to
+/// date.
 ///
 /// # Errors
 ///
@@ -44,7 +45,8 @@ pub fn lower(
     Ok(lower.vcode)
 }
 
-/// Whether [constants](Lower::wide_constant) and [constant vectors](Lower::constant_vector) are made of such instructions.
+/// Returns whether an instruction with the opcode can produce a [constant](Lower::wide_constant) or
+/// a [constant vector](Lower::constant_vector).
 fn makes_constants(opcode: Opcode) -> bool {
     matches!(
         opcode,
@@ -109,7 +111,8 @@ impl Lower<'_> {
         self.check()
     }
 
-    /// Ends lowering at the first fault: what follows would build on a register that is not there.
+    /// Ends lowering at the first fault, because later code would use registers without a
+    /// definition.
     fn check(&mut self) -> Result<(), CompileError> {
         match self.fault.take() {
             Some(fault) => Err(fault),
@@ -117,7 +120,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Counts the uses of every value in reachable code and gives each value its registers.
+    /// Counts the uses of every value in reachable code and assigns registers to each value.
     fn count_uses(&mut self, order: &BlockOrder) {
         for block in &order.blocks {
             let LoweredBlock::Clif { block, succs } = block else {
@@ -170,11 +173,12 @@ impl Lower<'_> {
             self.origin = Origin {
                 srcloc: self.func.srcloc(inst),
                 inst: Some(inst),
-                // All others are lowered by rules.
+                // Rules lower all other instructions.
                 why: Why::made_by(Maker::TryCall),
             };
             if first {
-                // The terminator is lowered first; the arguments it passes are uses that come just before it.
+                // The terminator is lowered first, and the arguments that it passes are uses just
+                // before it.
                 self.table = order::table_entries(self.func, inst)?;
             }
             if first || self.is_needed(inst) {
@@ -217,7 +221,8 @@ impl Lower<'_> {
         })
     }
 
-    /// Whether the instruction does something that shows, or a lowered instruction uses one of its results.
+    /// Returns whether the instruction has side effects or a lowered instruction uses one of its
+    /// results.
     fn is_needed(&self, inst: Inst) -> bool {
         let dfg = &self.func.dfg;
         let used = |result: &Value| self.lowered_uses[*result] > 0 || self.masks[*result].iter().any(Option::is_some);
@@ -236,7 +241,7 @@ impl Lower<'_> {
 
     fn lower_inst(&mut self, inst: Inst) -> Result<(), CompileError> {
         if self.func.dfg.insts[inst].opcode().is_call() && !crate::intrinsics::is_instruction(self.func, inst) {
-            // A constant is cheaper to make again than to keep across a call.
+            // Rematerializing a constant costs less than keeping it across a call.
             self.flush_all_constants();
         }
         let func = self.func;
@@ -281,7 +286,8 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Defines the constants of the block at its start, or before the loop that it belongs to.
+    /// Defines the remaining constants of the block, at its start or before the loop that contains
+    /// it.
     fn end_constants(&mut self) {
         for (value, reg) in self.constants.take_all() {
             match self.hoist.take(self.block, value, reg) {
@@ -292,7 +298,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Promises the constants that are hoisted out of loops into this block.
+    /// Adds the constants that are hoisted out of loops into this block.
     fn receive_constants(&mut self) {
         let position = self.reversed.len();
         for (value, reg) in self.hoist.hoisted_into(self.block) {
@@ -303,7 +309,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Defines the constants that were last used a while ago, here, before their first use.
+    /// Defines the constants without a recent use here, before their first use.
     fn flush_old_constants(&mut self) {
         if self.hoist.hoists_from(self.block) {
             return;
@@ -345,7 +351,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Notes the labels of a value that is defined by the instructions emitted next.
+    /// Records the labels of a value that the next instructions define.
     fn label_value(&mut self, value: Value) {
         let Some(labels) = &self.func.dfg.values_labels else {
             return;
@@ -359,14 +365,14 @@ impl Lower<'_> {
             None => return,
         };
         let Some(regs) = self.value_regs[value] else { return };
-        // A label names one place, so of a value in several registers it names the low word.
+        // A label has one location, so for a value in several registers it is the low word's.
         let Some(&low) = regs.as_slice().first() else { return };
         for start in starts {
             self.labels.push((low, self.reversed.len(), start.label));
         }
     }
 
-    /// Turns the reversed list into the final one and resolves aliases.
+    /// Reverses the list of instructions and resolves aliases.
     fn assemble(&mut self, mut blocks: Vec<VBlock>, ends: &[usize]) -> Result<(), CompileError> {
         let total = self.reversed.len();
         for (index, block) in blocks.iter_mut().enumerate() {

@@ -1,7 +1,8 @@
-//! Instructions on vectors of several registers, one register after the other.
+//! Lowers instructions on vectors of several registers, one register after the other.
 //!
-//! What is done to each lane alone is lowered once for each part of the vectors, with the part at hand in [`Lower::part`]: a vector operand
-//! is then its register of that part, and a scalar operand stays what it is. So a rule knows vectors of one register only.
+//! An operation on each lane alone is lowered once for each part of the vectors. [`Lower::part`] is
+//! the current part: a vector operand is represented by its register of that part, and a scalar
+//! operand stays the same. So a rule handles vectors of one register only.
 
 use super::context::{InstOutput, Lower, ValueRegs};
 use super::isle;
@@ -12,20 +13,20 @@ use cranelift_codegen::ir::{Inst, InstructionData, Opcode};
 use regalloc2::VReg;
 use smallvec::{SmallVec, smallvec};
 
-/// How an instruction is lowered.
+/// The mode of lowering an instruction.
 #[derive(Clone, Copy)]
 enum Way {
-    /// At once, whatever its operands and results are.
+    /// Once, for all operands and results.
     Once,
-    /// With this part at hand.
+    /// Once, with this current part.
     Part(u8),
-    /// Once for each of so many parts.
+    /// Once for each of this number of parts.
     Each(u8),
-    /// Once, for a register that is the same in so many parts.
+    /// Once, for a register that is the same in all of this number of parts.
     Same(u8),
 }
 
-/// Lowers one instruction. `None` if no rule covers it.
+/// Lowers one instruction. Returns `None` if no rule covers it.
 pub fn lower(ctx: &mut Lower<'_>, inst: Inst) -> Option<InstOutput> {
     if !ctx.has_parts {
         return isle::lower(ctx, inst);
@@ -77,7 +78,7 @@ fn way(ctx: &Lower<'_>, inst: Inst) -> Way {
     }
 }
 
-/// One part after the other.
+/// Lowers one part after the other.
 fn each(ctx: &mut Lower<'_>, inst: Inst, count: u8) -> Option<InstOutput> {
     let is_first_lane = ctx.func.dfg.insts[inst].opcode() == Opcode::ScalarToVector;
     let mut regs: SmallVec<[VReg; 4]> = SmallVec::new();

@@ -1,10 +1,10 @@
-//! What the rules ask about values: constants, and the instructions they come from.
+//! Queries of the rules about values: constants, and defining instructions.
 
 use super::context::{Lower, sign_extend};
 use cranelift_codegen::ir::{Inst, InstructionData, Opcode, Type, Value, ValueDef, types};
 
 impl Lower<'_> {
-    /// The constant of a type of at most 32 bits, zero-extended.
+    /// Returns the constant of a type of at most 32 bits, zero-extended.
     pub fn scalar_constant(&self, value: Value) -> Option<u64> {
         if !self.may_be_constant[value] || self.func.dfg.value_type(value).bits() > 32 {
             return None;
@@ -12,13 +12,13 @@ impl Lower<'_> {
         self.as_constant(value)
     }
 
-    /// The constant, sign-extended from its type.
+    /// Returns the constant, sign-extended from its type.
     pub fn signed_constant(&self, value: Value) -> Option<i32> {
         let constant = self.scalar_constant(value)?;
         Some(sign_extend(constant, self.func.dfg.value_type(value).bits()).cast_signed())
     }
 
-    /// The bits of an f32 constant.
+    /// Returns the bits of an f32 constant.
     pub fn float_constant(&self, value: Value) -> Option<u32> {
         match self.func.dfg.insts[self.defining(value)?] {
             InstructionData::UnaryIeee32 { imm, .. } => Some(imm.bits()),
@@ -26,7 +26,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The instruction that the value is the first result of.
+    /// Returns the instruction whose first result is the value.
     pub fn defining(&self, value: Value) -> Option<Inst> {
         match self.func.dfg.value_def(value) {
             ValueDef::Result(inst, 0) => Some(inst),
@@ -34,7 +34,8 @@ impl Lower<'_> {
         }
     }
 
-    /// Whether the value is the second result of an instruction that tells about overflow: 0 or 1 in a full register.
+    /// Returns whether the value is the overflow flag of an instruction, its second result: 0 or 1
+    /// in a full register.
     pub fn is_overflow_flag(&self, value: Value) -> bool {
         let def = self.func.dfg.value_def(value);
         let ValueDef::Result(inst, 1) = def else { return false };
@@ -53,7 +54,8 @@ impl Lower<'_> {
         )
     }
 
-    /// Whether the register of the value is 0 or 1 because an instruction gives a truth value. A compare of f32 may leave other bits.
+    /// Returns whether the register of the value is 0 or 1 because an instruction produces a truth
+    /// value. An f32 compare may leave other bits.
     pub fn is_truth(&self, value: Value) -> bool {
         if self.is_overflow_flag(value) {
             return true;
@@ -70,7 +72,8 @@ impl Lower<'_> {
         }
     }
 
-    /// Whether the register of a narrow value is known to have zeros above it. Definitions are followed so deep.
+    /// Returns whether the register of a narrow value is known to be zero-extended. Follows up to
+    /// `depth` definitions.
     pub fn is_zero_extended(&self, value: Value, depth: u32) -> bool {
         if self.is_truth(value) {
             return true;
@@ -81,7 +84,7 @@ impl Lower<'_> {
         match self.func.dfg.insts[inst] {
             InstructionData::Binary { opcode, args: [a, b] } if depth > 0 => {
                 let known = |value| self.is_zero_extended(value, depth - 1);
-                // Numbers that are the same with and without a sign.
+                // A constant whose sign bit is clear.
                 let positive = |value| {
                     let bits = self.func.dfg.value_type(value).bits();
                     self.scalar_constant(value)
@@ -93,7 +96,8 @@ impl Lower<'_> {
                     _ => false,
                 }
             }
-            // A narrow load extends with zeros unless its only user asks for the sign, and this is another user.
+            // A narrow load zero-extends, unless its only user requested sign extension. This is
+            // another user.
             data => matches!(
                 data.opcode(),
                 Opcode::Load | Opcode::Uload8 | Opcode::Uload16 | Opcode::Clz | Opcode::AtomicLoad
@@ -101,7 +105,7 @@ impl Lower<'_> {
         }
     }
 
-    /// A constant shift amount modulo the width of the type.
+    /// Returns a constant shift amount modulo the width of the type.
     pub fn amount_of(&mut self, ty: Type, value: Value) -> u32 {
         let constant = self.wide_constant(value).unwrap_or_else(|| {
             self.set_internal(value, "a shift amount that is a constant");

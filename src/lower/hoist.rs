@@ -1,9 +1,10 @@
-//! Constants of a loop are hoisted: made before it.
+//! Hoists constants out of loops.
 //!
-//! A constant that no instruction takes as an immediate needs one or two instructions wherever it is used. In a loop
-//! they would run in every round, while registers are plenty; so the definition moves to the block that leads into the
-//! loop, level by level. A loop that calls keeps its constants: a register that survives the call would have to be saved
-//! or spilled, which costs as much as making the constant again.
+//! A constant that does not fit an immediate costs one or two instructions at its use. In a loop,
+//! these execute in every iteration, while registers are plentiful. So the definition moves to the
+//! block before the loop, level by level. A loop with calls keeps its constants: a register that
+//! survives the call has to be saved or spilled, which costs as much as rematerializing the
+//! constant.
 
 use super::constants::Constant;
 use super::order::{BlockOrder, LoweredBlock};
@@ -13,21 +14,23 @@ use cranelift_codegen::loop_analysis::Loop;
 use regalloc2::VReg;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// How many constants one loop may move out, so that enough registers are left for its values.
+/// The maximum number of constants hoisted out of one loop, which leaves registers for its values.
 const BUDGET: usize = 24;
 
-/// Where the constants of each block go.
+/// The destinations of the constants of each block.
 #[derive(Debug, Default)]
 pub struct Hoist {
-    /// For each block of the order the loop that its constants are hoisted out of, and the block before it.
+    /// For each block of the order, the loop that its constants are hoisted out of, and the index
+    /// of the block before that loop.
     exits: Vec<Option<(Loop, usize)>>,
-    /// Constants waiting for the block before their loop, by its place in the order.
+    /// The hoisted constants, by the index of the block that defines them.
     waiting: FxHashMap<usize, Vec<(Constant, VReg)>>,
     spent: FxHashMap<Loop, usize>,
 }
 
 impl Hoist {
-    /// Finds out where constants can go. The loops of the function must have been analysed.
+    /// Determines the destinations of constants. The loop analysis of the function must be up to
+    /// date.
     pub fn new(ctx: &Context, order: &BlockOrder) -> Self {
         let loops = &ctx.loop_analysis;
         let func = &ctx.func;
@@ -66,7 +69,7 @@ impl Hoist {
                 }?;
                 let before = ctx.domtree.idom(loops.loop_header(inside))?;
                 let before = *place.get(&before)?;
-                // Blocks are lowered backwards: what is before must come later.
+                // Blocks are lowered backwards, so a destination must come earlier in the order.
                 (!with_calls.contains(&inside) && before < index).then_some((inside, before))
             })
             .collect();
@@ -77,13 +80,14 @@ impl Hoist {
         }
     }
 
-    /// Whether constants of the block are hoisted out of it.
+    /// Returns whether constants of the block are hoisted out of it.
     pub fn hoists_from(&self, block: usize) -> bool {
         self.exits.get(block).is_some_and(Option::is_some)
     }
 
-    /// Takes over a constant promised as `reg` in the block. Gives the register that has it instead, if another block of
-    /// the loop asked for it, or nothing if the constant has to stay.
+    /// Hoists a constant that the block expects in `reg`. Returns the register that holds it, which
+    /// may be that of another block of the loop. Returns `None` if the constant has to stay in the
+    /// block.
     pub fn take(&mut self, block: usize, value: Constant, reg: VReg) -> Option<VReg> {
         let (inside, before) = (*self.exits.get(block)?)?;
         let waiting = self.waiting.entry(before).or_default();
@@ -99,13 +103,13 @@ impl Hoist {
         Some(reg)
     }
 
-    /// The constants that are hoisted into the block: they are made there.
+    /// Removes and returns the constants to define in the block.
     pub fn hoisted_into(&mut self, block: usize) -> Vec<(Constant, VReg)> {
         self.waiting.remove(&block).unwrap_or_default()
     }
 }
 
-/// The innermost loop that has both blocks.
+/// Returns the innermost loop that contains both blocks.
 fn common_loop(ctx: &Context, a: ir::Block, b: ir::Block) -> Option<Loop> {
     let loops = &ctx.loop_analysis;
     let mut at = loops.innermost_loop(a);

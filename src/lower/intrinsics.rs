@@ -1,7 +1,8 @@
-//! What is left of intrinsics when CLIF is lowered: operations of the machine.
+//! Lowers the intrinsics that are machine operations.
 //!
-//! Those of the float unit on bits do exactly what the hardware does (`docs/machine/operations.md`), errata included; the
-//! runtime builds on them. Shifts take their whole amount, where CLIF's take it modulo the width.
+//! Operations of the float unit on bits do exactly what the hardware does
+//! (`docs/machine/operations.md`), including errata; the runtime uses them. Shifts use the whole
+//! amount, whereas CLIF's shifts use it modulo the width.
 
 use super::context::{InstOutput, Lower};
 use super::vector::{LaneRules, Lanes, parts};
@@ -16,7 +17,8 @@ use npu_mc::{Opcode, OperandKind};
 use regalloc2::RegClass;
 use smallvec::{SmallVec, smallvec};
 
-/// Lowers a call of an intrinsic. `None` if it is none, or is refused.
+/// Lowers a call of an intrinsic. Returns `None` if the callee is no intrinsic or the call is
+/// refused.
 pub fn lower(ctx: &mut Lower<'_>, callee: FuncRef, args: &[Value]) -> Option<InstOutput> {
     if let Some(pseudo) = pseudo_inst(ctx.func, callee) {
         return lower_pseudo_inst(ctx, pseudo, args);

@@ -1,4 +1,5 @@
-//! The Rust side of the ISLE rules: extractors that look at CLIF and constructors that emit machine instructions.
+//! The Rust side of the ISLE rules: extractors that match CLIF and constructors that emit machine
+//! instructions.
 
 use super::context::{InstOutput, Lower, Rules, ValueRegs, sign_extend};
 use super::vector::mask::MaskOf;
@@ -31,17 +32,17 @@ pub struct Simm9(pub i16);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Imm16(pub u16);
 
-/// Bytes that an access through one address touches at most.
+/// The maximum number of bytes that an access at one address touches.
 const WORD: u32 = npu_mc::machine::WORD_SLOT;
 
-/// What a constructor without a result gives.
+/// The result of a constructor without a result.
 pub(super) type Unit = ();
 type ValueSlice = (ValueList, usize);
 type ValueArray2 = [Value; 2];
 type ValueArray3 = [Value; 3];
 type BlockArray2 = [BlockCall; 2];
 
-/// The code that the ISLE compiler makes from the rules.
+/// The code that the ISLE compiler generates from the rules.
 #[expect(
     dead_code,
     unused_imports,
@@ -57,7 +58,7 @@ pub(super) mod generated {
     include!(concat!(env!("OUT_DIR"), "/lower_isle.rs"));
 }
 
-/// Lowers one instruction. `None` if no rule covers it.
+/// Lowers one instruction. Returns `None` if no rule covers it.
 pub fn lower(ctx: &mut Lower<'_>, inst: Inst) -> Option<InstOutput> {
     generated::constructor_lower(ctx, inst)
         .or_else(|| generated::constructor_lower_words(ctx, inst))
@@ -105,7 +106,7 @@ impl WordRules for Lower<'_> {
     }
 }
 
-/// The 9-bit immediate of a number, if it fits.
+/// Returns the 9-bit immediate of a number, if it fits.
 pub(super) fn simm9(number: i64) -> Option<Simm9> {
     let (lowest, highest) = immediate_range(OperandKind::Simm9);
     let number = i32::try_from(number).ok()?;
@@ -116,12 +117,12 @@ pub(super) fn simm9(number: i64) -> Option<Simm9> {
     }
 }
 
-/// An immediate from a number that fits by construction: a width, a bit position, a small mask.
+/// Returns the immediate of a number that always fits: a width, a bit position or a small mask.
 pub(super) fn small(number: u32) -> Simm9 {
     Simm9((number & 0xff) as i16)
 }
 
-/// Constructors that a function elsewhere carries out.
+/// Defines constructors that call a function elsewhere.
 macro_rules! delegate {
     ($($name:ident($($arg:ident: $ty:ty),*) -> $out:ty = $path:path;)*) => {$(
         fn $name(&mut self, $($arg: $ty),*) -> $out {
@@ -130,7 +131,7 @@ macro_rules! delegate {
     )*};
 }
 
-/// Constructors and extractors that a method of the same name carries out.
+/// Defines constructors and extractors that call a method of the same name.
 macro_rules! methods {
     ($($name:ident($($arg:ident: $ty:ty),*) -> $out:ty;)*) => {$(
         fn $name(&mut self, $($arg: $ty),*) -> $out {
@@ -139,8 +140,9 @@ macro_rules! methods {
     )*};
 }
 
-/// Emitters of one machine instruction, named after the register kinds that go out and come in: `s` scalar, `v` vector,
-/// `i` 9-bit immediate, `w` 16-bit immediate, `t` the tied old value of the destination, `m` an address.
+/// Defines emitters of one machine instruction. Their names list the kinds of destination and
+/// sources: `s` scalar, `v` vector, `i` 9-bit immediate, `w` 16-bit immediate, `t` the tied old
+/// value of the destination, `m` an address.
 macro_rules! emitters {
     ($($name:ident: $out:ident <- $class:ident, ($($reg:ident: $kind:ident),*);)*) => {$(
         fn $name(&mut self, op: &Op, $($reg: $kind),*) -> $out {
@@ -150,7 +152,7 @@ macro_rules! emitters {
 }
 
 impl generated::Context for Lower<'_> {
-    // Which rule made what.
+    // Provenance.
 
     #[cfg(feature = "explain")]
     fn rule_starts(&mut self) -> usize {
@@ -167,7 +169,7 @@ impl generated::Context for Lower<'_> {
         crate::rule_switches::is_on(rule as usize).then_some(())
     }
 
-    // One machine instruction.
+    // Emitters of one machine instruction.
 
     emitters! {
         emit_s_s: Gpr <- Int, (a: Gpr);
@@ -237,7 +239,7 @@ impl generated::Context for Lower<'_> {
         });
     }
 
-    // Looking at CLIF.
+    // Extractors on CLIF.
 
     fn inst_data_value(&mut self, inst: Inst) -> (Type, InstructionData) {
         let result = self.func.dfg.inst_results(inst).first();
@@ -470,7 +472,7 @@ impl generated::Context for Lower<'_> {
     }
 
     methods! {
-        // Instructions on the lanes of a mask.
+        // Masked instructions.
         emit_v_tkvv(op: &Op, old: Vector, mask: Word, a: Vector, b: Vector) -> Vector;
         emit_v_tkvs(op: &Op, old: Vector, mask: Word, a: Vector, b: Gpr) -> Vector;
         emit_v_tkvi(op: &Op, old: Vector, mask: Word, a: Vector, imm: Simm9) -> Vector;
@@ -478,7 +480,7 @@ impl generated::Context for Lower<'_> {
         emit_v_tks(op: &Op, old: Vector, mask: Word, a: Gpr) -> Vector;
         emit_v_tkw(op: &Op, old: Vector, mask: Word, imm: Imm16) -> Vector;
 
-        // Operands of operations on lanes.
+        // Operands of lane operations.
         lanes(value: Value) -> Lanes;
         lanes_vec(lanes: Lanes) -> Vector;
         vec_lanes(reg: Vector) -> Lanes;
@@ -535,7 +537,7 @@ impl generated::Context for Lower<'_> {
     }
 
     fn lane_bit(&mut self, lane: Uimm8) -> Word {
-        // The other parts have no such lane.
+        // The other parts do not have this lane.
         match usize::from(lane) / LANES == usize::from(self.part) {
             true => Lower::lane_bit(lane),
             false => Word::ZERO,
@@ -639,7 +641,7 @@ impl generated::Context for Lower<'_> {
         self.const_gpr(number.cast_unsigned())
     }
 
-    // What is known about upper bits.
+    // Known upper bits.
 
     fn known_zero_extended(&mut self, value: Value) -> Option<Value> {
         self.is_zero_extended(value, 3).then_some(value)
@@ -754,7 +756,7 @@ impl generated::Context for Lower<'_> {
     }
 
     fn emit_br_table(&mut self, index: Gpr) -> Unit {
-        // A table where every entry is the default needs no branch.
+        // If every entry is the default, a jump suffices.
         if self.table().iter().all(|&entry| entry == 0) {
             return self.emit_jump();
         }

@@ -1,8 +1,9 @@
-//! CLIF to VCode.
+//! Lowers CLIF to VCode.
 //!
-//! [`driver`] visits the function backwards and asks, for each instruction that something needs, the rules in [`isle`]: those
-//! that `crates/tdgen` makes from the patterns in `td/`, and those in `isle/`. Rules call the algorithms beside them. All work on
-//! one [`context`], which imports none of them.
+//! [`driver`] visits the function backwards and calls the rules in [`isle`] for each live
+//! instruction. `crates/tdgen` generates rules from the patterns in `td/`; the others are in
+//! `isle/`. Rules call the algorithms in the other modules. All of them use [`context`], which
+//! imports none of them.
 
 pub mod address;
 pub mod call;

@@ -1,8 +1,8 @@
-//! The order in which blocks are lowered and laid out, with a block of its own on every critical edge.
+//! The order of blocks in lowering and layout, with a separate block on every critical edge.
 //!
-//! regalloc2 puts the moves of an edge at the end of its source or at the start of its target, so an edge whose source
-//! has other successors and whose target has other predecessors needs a block in between. If no move lands there, the
-//! block is skipped when code is laid out.
+//! regalloc2 inserts the moves of an edge at the end of its source or at the start of its target.
+//! An edge needs a block if its source has other successors and its target has other predecessors.
+//! Layout removes the block if it stays empty.
 
 use crate::error::CompileError;
 use cranelift_codegen::Context;
@@ -12,7 +12,7 @@ use cranelift_codegen::loop_analysis::Loop;
 use rustc_hash::FxHashMap as HashMap;
 use smallvec::SmallVec;
 
-/// A block of the VCode to be.
+/// A block before lowering to VCode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoweredBlock {
     /// A block of the function, with the successors of its terminator.
@@ -22,43 +22,45 @@ pub enum LoweredBlock {
         /// Its successors.
         succs: Successors,
     },
-    /// A block on the edge that leaves `from` as its successor number `edge`.
+    /// A block on the edge from `from` to its successor number `edge`.
     Edge {
-        /// Block call of the edge: target and arguments.
+        /// The block call of the edge: target and arguments.
         call: BlockCall,
-        /// Index of the target in the order.
+        /// The index of the target in the order.
         target: usize,
-        /// The block that the edge comes from.
+        /// The source of the edge.
         from: Block,
     },
 }
 
-/// A way out of a block.
+/// A successor of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Successor {
     /// The block call in the terminator.
     pub call: BlockCall,
-    /// Index in the order of the block that the branch goes to: the target, or the block on the edge.
+    /// The index in the order of the branch target: the block of the call, or the block on the
+    /// edge.
     pub index: usize,
-    /// Whether there is a block on the edge, which then carries the arguments.
+    /// Whether the edge has a block, which then passes the arguments.
     pub split: bool,
 }
 
-/// All ways out of a block.
+/// All successors of a block.
 pub type Successors = SmallVec<[Successor; 2]>;
 
-/// The blocks of a function in layout order, the entry first. Unreachable blocks are left out.
+/// The blocks of a function in layout order, the entry first, without unreachable blocks.
 #[derive(Debug, Default)]
 pub struct BlockOrder {
     /// The blocks.
     pub blocks: Vec<LoweredBlock>,
 }
 
-/// Block calls of one terminator.
+/// The block calls of one terminator.
 pub type BlockCalls = SmallVec<[BlockCall; 2]>;
 
-/// Distinct block calls of a terminator, in the order of the branch: for `brif` always two, for `br_table` the default
-/// and then each different target once; for a call with handlers all, the way back last.
+/// Returns the distinct block calls of a terminator, in the order of the branch: for `brif` always
+/// two; for `br_table` the default, then each other target once; for a call with handlers all, with
+/// the normal return last.
 pub fn distinct_calls(func: &Function, inst: Inst) -> BlockCalls {
     let calls = func.dfg.insts[inst].branch_destination(&func.dfg.jump_tables, &func.dfg.exception_tables);
     if func.dfg.insts[inst].opcode() == Opcode::Brif || calls.len() <= 1 || has_handlers(func, inst) {
@@ -73,23 +75,24 @@ pub fn distinct_calls(func: &Function, inst: Inst) -> BlockCalls {
     seen
 }
 
-/// Whether a terminator is a call with handlers.
+/// Returns whether a terminator is a call with handlers.
 fn has_handlers(func: &Function, inst: Inst) -> bool {
     func.dfg.insts[inst].exception_table().is_some()
 }
 
-/// Target and arguments of a block call: two calls with the same key are the same edge.
+/// Returns the target and arguments of a block call. Two calls with the same key are the same edge.
 fn call_key(func: &Function, call: &BlockCall) -> (Block, Vec<BlockArg>) {
     let args = call.args(&func.dfg.value_lists).collect();
     (call.block(&func.dfg.value_lists), args)
 }
 
 impl BlockOrder {
-    /// Orders the reachable blocks of the function: reverse postorder, rarely executed blocks last.
+    /// Orders the reachable blocks of the function: in reverse postorder, with rarely executed
+    /// blocks last.
     ///
     /// # Errors
     ///
-    /// [`CompileError::Internal`] if the analysis of loops does not fit the function.
+    /// [`CompileError::Internal`] if the loop analysis does not match the function.
     pub fn new(ctx: &Context) -> Result<Self, CompileError> {
         let func = &ctx.func;
         let mut order: Vec<Block> = ctx.domtree.cfg_rpo().copied().collect();
@@ -102,7 +105,7 @@ impl BlockOrder {
             order.sort_by_key(|&block| is_cold(block));
         }
 
-        // Number of edges that arrive at each block.
+        // The number of incoming edges of each block.
         let mut in_edges: SecondaryMap<Block, u32> = SecondaryMap::new();
         in_edges.resize(func.dfg.num_blocks());
         let mut succs: SecondaryMap<Block, Successors> = SecondaryMap::new();
@@ -117,8 +120,9 @@ impl BlockOrder {
             }
         }
 
-        // First place every block, then give out indices: the blocks on the edges of a block follow it directly, the
-        // fall-through edge first; those that lead to a rarely executed block stand before all such blocks.
+        // The first step determines the sequence, the second assigns indices. The blocks on the
+        // edges of a block follow it directly, the fall-through edge first. Edge blocks to rarely
+        // executed blocks precede all such blocks.
         enum Placed {
             Clif(Block),
             Edge(Block, BlockCall),
@@ -137,7 +141,7 @@ impl BlockOrder {
             }
             index_of[block] = placed.len();
             placed.push(Placed::Clif(block));
-            // What a call with handlers makes is passed on in blocks on its edges.
+            // Blocks on the edges of a call with handlers pass on its results.
             let always = tries
                 && func
                     .layout
@@ -181,7 +185,7 @@ impl BlockOrder {
 }
 
 impl Successor {
-    /// The block at the end of the call, which has no place yet.
+    /// Creates the successor of a block call, without an index.
     fn unplaced(call: BlockCall) -> Self {
         Self {
             call,
@@ -190,15 +194,17 @@ impl Successor {
         }
     }
 
-    /// Puts a block on the edge, at this index in the order; gives what that one calls.
+    /// Inserts a block on the edge, at this index in the order. Returns the block call of the new
+    /// block.
     fn split_at(&mut self, index: usize) -> BlockCall {
         (self.index, self.split) = (index, true);
         self.call
     }
 }
 
-/// For each block whether it is rarely executed; empty if none is. A block that only such blocks lead into, loops aside, is one
-/// of them: definitions stay before uses, and every block has a predecessor before it.
+/// Returns for each block whether it is rarely executed; empty if none is. A block is also rarely
+/// executed if all its predecessors are, ignoring back edges. So definitions precede uses, and
+/// every block has a predecessor before it.
 fn cold_blocks(ctx: &Context) -> SecondaryMap<Block, Option<bool>> {
     let func = &ctx.func;
     let mut cold = SecondaryMap::new();
@@ -214,8 +220,8 @@ fn cold_blocks(ctx: &Context) -> SecondaryMap<Block, Option<bool>> {
     cold
 }
 
-/// The blocks in an order in which each loop is contiguous and begins with its header, so that code after a loop does
-/// not stand inside it. Otherwise the given order is kept.
+/// Reorders the blocks such that each loop is contiguous and starts with its header, so that code
+/// after a loop is not placed inside it. Otherwise keeps the given order.
 fn keep_loops_together(ctx: &Context, rpo: &[Block]) -> Result<Vec<Block>, CompileError> {
     enum Part {
         Block(Block),
@@ -258,11 +264,12 @@ fn keep_loops_together(ctx: &Context, rpo: &[Block]) -> Result<Vec<Block>, Compi
     Ok(order)
 }
 
-/// For each entry of a branch table, the position of its edge among the distinct calls; empty for other terminators.
+/// Returns, for each entry of a branch table, the position of its edge among the distinct calls;
+/// empty for other terminators.
 ///
 /// # Errors
 ///
-/// [`CompileError::Internal`] if an entry is not among them.
+/// [`CompileError::Internal`] if the edge of an entry is not among them.
 pub fn table_entries(func: &Function, inst: Inst) -> Result<Vec<u32>, CompileError> {
     let InstructionData::BranchTable { table, .. } = func.dfg.insts[inst] else {
         return Ok(Vec::new());

@@ -1,4 +1,5 @@
-//! Structures passed by value: the caller copies them into its frame and passes the address of the copy (`docs/abi.md`).
+//! Passes structures by value: the caller copies them to its frame and passes the address of the
+//! copy (`docs/abi.md`).
 
 use super::context::Lower;
 use crate::inst::ops::access;
@@ -8,10 +9,10 @@ use cranelift_codegen::ir::Value;
 use npu_mc::machine::{STACK_ALIGN, WORD_SLOT};
 use regalloc2::{RegClass, VReg};
 
-/// The most accesses of a copy that is not a loop.
+/// The maximum number of accesses of an unrolled copy.
 const MAX_UNROLLED: u32 = 8;
 
-/// Copies `size` bytes from where the value points; gives the address of the copy.
+/// Copies `size` bytes from the address in `source`. Returns the address of the copy.
 pub fn copy(ctx: &mut Lower<'_>, source: Value, size: u32) -> VReg {
     let align = size.clamp(1, STACK_ALIGN).next_power_of_two().max(WORD_SLOT);
     let area = ctx.new_local(size, align);
@@ -21,7 +22,7 @@ pub fn copy(ctx: &mut Lower<'_>, source: Value, size: u32) -> VReg {
     if size / unit + size % unit <= MAX_UNROLLED {
         let words = (0..size / unit).map(|n| (n * unit, unit));
         let rest = (size - size % unit..size).map(|at| (at, 1));
-        // All loads first, so that they do not wait for each other.
+        // Emits all loads first, so that they do not wait for one another.
         let units: Vec<(u32, u32)> = words.chain(rest).collect();
         let loaded: Vec<Reg> = units.iter().map(|&(at, bytes)| load(ctx, src, at, bytes)).collect();
         for (&(at, bytes), src) in units.iter().zip(loaded) {

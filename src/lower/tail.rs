@@ -1,9 +1,10 @@
-//! Tail calls, with the convention `tail`.
+//! Lowers tail calls, with the convention `tail`.
 //!
-//! A callee with this convention removes its stack arguments when it returns. So whoever is returned to finds `sp` where
-//! its own call expects it, whatever chain of tail calls lies between. The arguments of a tail call end where those of the
-//! function itself end, and start as far below as they need: over the function's own arguments, which were taken into
-//! registers at entry, and, if they need more room, over the top of its frame, which keeps that room free.
+//! A callee with this convention removes its stack arguments when it returns. So after any chain of
+//! tail calls, the original caller finds the value of `sp` that its call expects. The stack
+//! arguments of a tail call end at the address where the function's own stack arguments end. They
+//! overwrite the function's arguments, which were loaded into registers at entry. If they need more
+//! room, they also overwrite the top of the frame, which has reserved space.
 
 use super::call::{destination, offset, outgoing, places};
 use super::context::{InstOutput, Lower};
@@ -27,7 +28,7 @@ pub fn indirect(ctx: &mut Lower<'_>, sig: SigRef, callee: Reg, args: &[Value]) -
 
 fn emit(ctx: &mut Lower<'_>, sig: SigRef, dest: CallDest, args: &[Value]) -> Option<InstOutput> {
     let info = places(ctx, sig)?;
-    // From the stack arguments of the function to those of the callee.
+    // The distance from the function's stack arguments to the callee's.
     let start = offset(ctx.sig.popped) - offset(info.popped);
     let mut uses = CallRegs::new();
     let mut pass = |ctx: &mut Lower<'_>, reg: VReg, place: Place| match place {
@@ -40,15 +41,15 @@ fn emit(ctx: &mut Lower<'_>, sig: SigRef, dest: CallDest, args: &[Value]) -> Opt
             },
         }),
     };
-    ctx.expect_equal(args.len(), info.args.len(), "a place for every argument");
+    ctx.expect_equal(args.len(), info.args.len(), "a location for every argument");
     for ((&arg, places), param) in args.iter().zip(&info.args).zip(&ctx.func.dfg.signatures[sig].params) {
         let regs = outgoing(ctx, arg, param.extension);
-        ctx.expect_equal(regs.len(), places.len(), "a place for every register of an argument");
+        ctx.expect_equal(regs.len(), places.len(), "a location for every register of an argument");
         for (reg, &place) in regs.into_iter().zip(places) {
             pass(ctx, reg, place);
         }
     }
-    // The results are those of this function, so what finds no register goes where this function would put it.
+    // The results are also the function's own, so results in memory use the function's area.
     if let (Some(area), Some(place)) = (ctx.ret_area(), info.ret_area) {
         pass(ctx, area, place);
     }

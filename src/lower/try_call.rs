@@ -1,9 +1,11 @@
-//! Calls with exception handlers: `try_call`, `try_call_indirect` and `get_exception_handler_address`.
+//! Lowers calls with exception handlers: `try_call`, `try_call_indirect` and
+//! `get_exception_handler_address`.
 //!
-//! Such a call ends its block, and every way out of it has a block of its own on the edge. What the callee returns, or throws, is written
-//! by the call itself; the blocks on the edges pass it on. An exception arrives as a call of its handler would: what it carries in the
-//! registers of the first arguments, the stack pointer of the frame in the next one. Nothing else survives in registers, so that
-//! whoever throws has to restore none.
+//! Such a call terminates its block, and each outgoing edge has a block. The call defines the
+//! results and the payload of an exception, and the blocks on the edges pass them on. An exception
+//! arrives like a call of its handler: the payload is in the registers of the first arguments, and
+//! the stack pointer of the frame is in the next argument register. No other register survives, so
+//! a throw restores none.
 
 use super::call::{self, destination, pass_arguments, places, push_call};
 use super::context::{InstOutput, Lower, ValueRegs};
@@ -22,23 +24,24 @@ use regalloc2::{RegClass, VReg};
 use smallvec::{SmallVec, smallvec};
 use std::rc::Rc;
 
-/// What lowering knows of a call with handlers before it comes to it: the blocks behind it are lowered first.
+/// The registers and edges of a call with handlers. They are assigned before the call is lowered,
+/// because the blocks after it are lowered first.
 #[derive(Debug)]
 pub(super) struct TryCall {
-    /// Where arguments and results are.
+    /// The ABI locations of arguments and results.
     sig: Rc<SigInfo>,
     /// The registers of each result.
     results: Vec<ValueRegs>,
-    /// The registers of what an exception carries.
+    /// The registers of an exception's payload.
     payloads: SmallVec<[VReg; 2]>,
     /// The area for results in memory.
     area: Option<u32>,
-    /// The blocks on its edges, handlers first, as indices in the order.
+    /// The blocks on the edges, handlers first, as indices in the order.
     edges: SmallVec<[usize; 4]>,
 }
 
 impl Lower<'_> {
-    /// Gives the results of a call with handlers, and what an exception carries, their registers.
+    /// Assigns registers to the results of a call with handlers and to an exception's payload.
     pub(super) fn prepare_try_call(&mut self, block: Block, inst: Inst, table: ExceptionTable, succs: &[Successor]) {
         let sig = self.func.dfg.exception_tables[table].signature();
         let Some(info) = places(self, sig) else { return };
@@ -66,7 +69,8 @@ impl Lower<'_> {
         self.try_calls.insert(block, call);
     }
 
-    /// The registers of the arguments that an edge of a call with handlers passes. Results in memory are loaded there.
+    /// Returns the registers of the arguments that an edge of a call with handlers passes. Loads
+    /// results in memory.
     pub(super) fn try_call_args(&mut self, from: Block, call: &BlockCall) -> crate::vcode::VRegs {
         let func = self.func;
         let mut regs = crate::vcode::VRegs::new();
@@ -92,7 +96,7 @@ impl Lower<'_> {
                 }
                 (BlockArg::TryCallExn(number), Some(made)) => {
                     let payload = made.payloads.get(number as usize).copied();
-                    regs.extend(self.known(payload, "what the exception carries"));
+                    regs.extend(self.known(payload, "the payload of the exception"));
                     if func.dfg.value_type(param) == types::I64 {
                         regs.push(self.constant(0));
                     }
@@ -119,7 +123,7 @@ impl Lower<'_> {
     }
 }
 
-/// Lowers an instruction that has to do with handlers; `None` for others.
+/// Lowers an instruction that involves handlers; returns `None` for other instructions.
 pub(super) fn lower(ctx: &mut Lower<'_>, inst: Inst) -> Option<Option<InstOutput>> {
     let func = ctx.func;
     let lists = &func.dfg.value_lists;
@@ -147,7 +151,7 @@ pub(super) fn lower(ctx: &mut Lower<'_>, inst: Inst) -> Option<Option<InstOutput
                     dst: address,
                     block: edge,
                 }),
-                // The call is never executed, so nothing uses the address of its handler.
+                // The call is unreachable, so the address of its handler is dead.
                 None => ctx.emit(MInst::Const { dst: address, value: 0 }),
             }
             let mut words: SmallVec<[Reg; 2]> = smallvec![address];
@@ -161,7 +165,7 @@ pub(super) fn lower(ctx: &mut Lower<'_>, inst: Inst) -> Option<Option<InstOutput
     })
 }
 
-/// Stores a context where whoever looks for a handler finds it: in an area of the frame.
+/// Stores a context to an area of the frame, where the search for a handler finds it.
 fn keep_context(ctx: &mut Lower<'_>, value: Value) -> Option<u32> {
     let regs = ctx.put_in_regs(value);
     let slot = match regs.as_slice().first()?.class() {
@@ -226,7 +230,8 @@ fn lower_call(
         return Some(InstOutput::new());
     }
     for (&payload, &at) in made.payloads.iter().zip(argument_registers()) {
-        // Where a result is in the same register, only one of the two is there.
+        // A result may have the same register as the payload; only one of the two exists on each
+        // edge.
         match defs.iter().find(|(_, other)| *other == at) {
             Some(&(Reg::Virtual(result), _)) => ctx.aliases[payload.vreg()] = ctx.resolve(result),
             _ => defs.push((Reg::Virtual(payload), at)),

@@ -1,4 +1,4 @@
-//! CLIF values as lowering meets them: constants, registers, loads that their user wants extended.
+//! Operands of lowering: constants, registers, and loads whose user requires an extended value.
 
 use super::context::{Lower, ValueRegs, sign_extend};
 use super::words;
@@ -7,7 +7,7 @@ use cranelift_codegen::ir::{self, Inst, Opcode, Value, ValueDef};
 use regalloc2::{RegClass, VReg};
 
 impl Lower<'_> {
-    /// The constant that the value is, zero-extended from its type.
+    /// Returns the value's constant, zero-extended from its type.
     pub fn as_constant(&self, value: Value) -> Option<u64> {
         if !self.may_be_constant[value] {
             return None;
@@ -27,7 +27,7 @@ impl Lower<'_> {
         Some(if bits >= 64 { raw } else { raw & ((1 << bits) - 1) })
     }
 
-    /// The registers of a value, which is thereby used.
+    /// Returns the registers of a value, and counts a use.
     pub fn put_in_regs(&mut self, value: Value) -> ValueRegs {
         let regs = self.value_regs[value];
         if let (Some(regs), false) = (regs, self.may_be_constant[value]) {
@@ -41,8 +41,9 @@ impl Lower<'_> {
         if let (Some(constant), Some(ValueRegs { len, .. })) = (self.wide_constant(value), regs) {
             let bits = self.func.dfg.value_type(value).bits();
             if bits < 32 {
-                // Upper bits of narrow integers are undefined: zeros make a number of one instruction of any of them, and all
-                // ones is another that is shared with -1 of other types.
+                // The upper bits of narrow integers are undefined. Zeros there allow a
+                // one-instruction constant, and all ones can share a register with -1 of other
+                // types.
                 let signed = sign_extend(constant as u64, bits);
                 let number = if signed == u32::MAX { signed } else { constant as u32 };
                 return ValueRegs::one(self.constant(number));
@@ -63,7 +64,7 @@ impl Lower<'_> {
         })
     }
 
-    /// Whether the value comes from a load and has no other user than the one that asks.
+    /// Returns whether the value is the result of a load and the caller is its only user.
     pub fn is_lone_load(&self, value: Value) -> bool {
         let ValueDef::Result(inst, 0) = self.func.dfg.value_def(value) else {
             return false;
@@ -71,12 +72,13 @@ impl Lower<'_> {
         self.uses[value] == 1 && self.func.dfg.insts[inst].opcode() == Opcode::Load
     }
 
-    /// Asks the load that defines the value, a [lone](Self::is_lone_load) one, for sign extension to 32 bits.
+    /// Requests sign extension to 32 bits from the [single-use](Self::is_lone_load) load that
+    /// defines the value.
     pub fn request_signed_load(&mut self, value: Value) {
         self.signed_loads[value] = true;
     }
 
-    /// Whether the user of a load asked for sign extension.
+    /// Returns whether the user of a load requested sign extension.
     pub fn wants_signed_load(&self, inst: Inst) -> bool {
         self.func
             .dfg

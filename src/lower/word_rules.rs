@@ -1,5 +1,6 @@
-//! What the rules for words and for values of several words call: making and taking apart lists, and computing with constants. ISLE makes one
-//! trait of all rules; its implementation in `lower/isle.rs` has a line for each method here. What a method does stands where `isle/` declares it.
+//! The Rust part of the rules for words and values of several words: converts lists of words, and
+//! folds constants. ISLE generates one trait for all rules; its implementation in `lower/isle.rs`
+//! has a line for each method here. The declarations in `isle/` document the methods.
 
 use super::call;
 use super::context::{InstOutput, Lower, sign_extend};
@@ -181,7 +182,7 @@ impl Lower<'_> {
 
     pub(super) fn words_end(&mut self, x: Words, y: Words) -> Words {
         if x.len() + y.len() > 0 {
-            self.set_internal("an operation on words", "operands of equally many words");
+            self.set_internal("an operation on words", "operands with the same number of words");
         }
         Words::new([])
     }
@@ -288,7 +289,7 @@ impl Lower<'_> {
         let legality = Legality::new(self.isa.flags(), self.isa.settings());
         let ty = self.func.dfg.ctrl_typevar(inst);
         let rule = match is_long(ty) {
-            // What is done to each register.
+            // The operation of each register.
             true => legality.rule_on(self.func.dfg.insts[inst].opcode(), register_type(ty)?)?,
             false => legality.rule(self.func, inst)?,
         };

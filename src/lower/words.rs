@@ -1,7 +1,8 @@
 //! Values of several words: lists of words, each of which can be a constant.
 //!
-//! Here lists are made, taken apart and put into registers, and constants are computed with. What becomes of an operation on one word
-//! stands in `td/NaplesPUWordNodes.td`, and what operations on values are made of in `isle/words.isle` and `isle/wide_*.isle`.
+//! This module makes and splits lists, loads them into registers and folds constants.
+//! `td/NaplesPUWordNodes.td` defines the operations on one word; `isle/words.isle` and
+//! `isle/wide_*.isle` define the operations on values.
 
 use super::context::{Lower, Rules, ValueRegs};
 use crate::inst::reg::Reg;
@@ -11,28 +12,28 @@ use npu_mc::Opcode as Op;
 use regalloc2::RegClass;
 use smallvec::SmallVec;
 
-/// What algorithms in Rust ask the rules for words for.
+/// The rules for words that algorithms in Rust call.
 pub trait WordRules {
-    /// Both words, bit by bit.
+    /// Returns the bitwise conjunction.
     fn word_and(&mut self, a: Word, b: Word) -> Word;
 
-    /// The sum.
+    /// Returns the sum.
     fn word_add(&mut self, a: Word, b: Word) -> Word;
 
-    /// The word shifted to the right.
+    /// Returns the word shifted right.
     fn word_srl(&mut self, a: Word, by: u32) -> Word;
 
-    /// The word shifted to the left by the whole amount, not by the amount modulo 32.
+    /// Returns the word shifted left by the whole amount, not modulo 32.
     fn word_whole_shl(&mut self, a: Word, by: Word) -> Word;
 
-    /// The same to the right.
+    /// Returns the word shifted right by the whole amount, not modulo 32.
     fn word_whole_srl(&mut self, a: Word, by: Word) -> Word;
 }
 
-/// Words that one operation handles at most: two operands of 128 bits.
+/// The maximum number of words of one operation: two operands of 128 bits.
 const MAX: usize = 8;
 
-/// How many extensions and concatenations are looked through.
+/// The number of extensions and concatenations that are followed.
 const MAX_DEPTH: u32 = 4;
 
 /// One word of a value.
@@ -42,7 +43,7 @@ pub enum Word {
     Reg(Reg),
     /// A constant, not yet in a register.
     Const(u32),
-    /// A word that a value does not have. Each use is an internal error.
+    /// A missing word of a value. Each use is an internal error.
     Missing,
 }
 
@@ -50,7 +51,7 @@ impl Word {
     /// Zero.
     pub const ZERO: Self = Self::Const(0);
 
-    /// The constant that it is.
+    /// Returns the constant, if the word is one.
     pub fn constant(self) -> Option<u32> {
         match self {
             Self::Const(number) => Some(number),
@@ -67,7 +68,8 @@ pub struct Words {
 }
 
 impl Words {
-    /// The words given. If there are more than eight, the last one is missing, so that its use is an error.
+    /// Returns a list of the words. If there are more than eight, the last one is missing, so that
+    /// its use is an error.
     pub fn new(list: impl IntoIterator<Item = Word>) -> Self {
         let mut words = Self {
             list: [Word::ZERO; MAX],
@@ -85,63 +87,63 @@ impl Words {
         words
     }
 
-    /// A value of one word.
+    /// Returns a value of one word.
     pub fn one(word: Word) -> Self {
         Self::new([word])
     }
 
-    /// The words of a constant.
+    /// Returns the words of a constant.
     pub fn constant(number: u128, len: usize) -> Self {
         Self::new((0..len).map(|i| Word::Const((number >> (32 * i) & u128::from(u32::MAX)) as u32)))
     }
 
-    /// The words as a slice.
+    /// Returns the words as a slice.
     pub fn as_slice(&self) -> &[Word] {
         &self.list[..self.len()]
     }
 
-    /// How many words there are.
+    /// Returns the number of words.
     pub fn len(&self) -> usize {
         usize::from(self.len)
     }
 
-    /// The word; beyond the end, a missing one.
+    /// Returns the word at an index; after the end, a missing word.
     pub fn get(&self, index: usize) -> Word {
         self.as_slice().get(index).copied().unwrap_or(Word::Missing)
     }
 
-    /// The word of the value that these words are zero-extended to.
+    /// Returns the word at an index; after the end, zero.
     pub fn extended(&self, index: usize) -> Word {
         self.as_slice().get(index).copied().unwrap_or(Word::ZERO)
     }
 
-    /// The lowest word.
+    /// Returns the lowest word.
     pub fn low(&self) -> Word {
         self.get(0)
     }
 
-    /// The highest word.
+    /// Returns the highest word.
     pub fn top(&self) -> Word {
         self.get(self.len().saturating_sub(1))
     }
 
-    /// The same words with another highest one.
+    /// Replaces the highest word.
     pub fn with_top(self, top: Word) -> Self {
         let last = self.len().saturating_sub(1);
         Self::new((0..self.len()).map(|i| if i == last { top } else { self.get(i) }))
     }
 
-    /// The lowest words of the value that these are zero-extended to.
+    /// Returns the first `len` words; after the end, zeros.
     pub fn take(self, len: usize) -> Self {
         Self::new((0..len).map(|i| self.extended(i)))
     }
 
-    /// Those words that the indices name.
+    /// Returns the words in a range of indices.
     pub fn range(self, indices: std::ops::Range<usize>) -> Self {
         Self::new(indices.map(|i| self.get(i)))
     }
 
-    /// The first word and the others.
+    /// Returns the first word and the others.
     pub fn split_first(self) -> Option<(Word, Self)> {
         let (&first, rest) = self.as_slice().split_first()?;
         let mut others = self;
@@ -150,34 +152,34 @@ impl Words {
         Some((first, others))
     }
 
-    /// These words, then those of `high`.
+    /// Returns these words followed by those of `high`.
     pub fn then(self, high: Self) -> Self {
         Self::new(self.as_slice().iter().chain(high.as_slice()).copied())
     }
 }
 
-/// How many words a value of the type has.
+/// Returns the number of words in a value of the type.
 pub fn count(ty: ir::Type) -> usize {
     ty.bits().div_ceil(32) as usize
 }
 
-/// The sign of a number of the type, in the word that has it.
+/// Returns the sign bit of the type, in its highest word.
 pub fn sign_bit(ty: ir::Type) -> u32 {
     1 << ((ty.bits() - 1) % u32::BITS)
 }
 
-/// The largest unsigned number of a type of at most 32 bits.
+/// Returns the largest unsigned number of a type of at most 32 bits.
 pub fn ones(ty: ir::Type) -> u32 {
     sign_bit(ty) | (sign_bit(ty) - 1)
 }
 
-/// By how many whole words a shift amount moves a value.
+/// Returns the number of whole words in a shift amount.
 pub fn whole_words(amount: u32) -> usize {
     (amount / u32::BITS) as usize
 }
 
 impl Lower<'_> {
-    /// The constant that the value is, zero-extended from its type.
+    /// Returns the value's constant, zero-extended from its type.
     pub fn wide_constant(&self, value: Value) -> Option<u128> {
         self.constant_within(value, MAX_DEPTH)
     }
@@ -234,7 +236,8 @@ impl Lower<'_> {
         }
     }
 
-    /// The words of a value, which is thereby used. Upper bits of narrow integers are undefined, as everywhere.
+    /// Returns the words of a value, and counts a use. The upper bits of narrow integers are
+    /// undefined.
     pub fn words(&mut self, value: Value) -> Words {
         self.words_within(value, MAX_DEPTH)
     }
@@ -258,7 +261,7 @@ impl Lower<'_> {
                     let high = self.words_within(args[1], depth - 1);
                     return low.then(high);
                 }
-                // Words that only move, such as the upper half in `(high << 32) | low`.
+                // Shifts by whole words, such as the upper half in `(high << 32) | low`.
                 InstructionData::Binary {
                     opcode: opcode @ (Opcode::Ishl | Opcode::Ushr),
                     args,
@@ -284,7 +287,7 @@ impl Lower<'_> {
         words.take(count(ty))
     }
 
-    /// The words of a value, narrow ones zero-extended to a word.
+    /// Returns the words of a value, with narrow values zero-extended to a word.
     fn extended_words(&mut self, value: Value, depth: u32) -> Words {
         if self.func.dfg.value_type(value).bits() >= 32 {
             return self.words_within(value, depth);
@@ -293,7 +296,7 @@ impl Lower<'_> {
         Words::one(Word::Reg(self.extended(value, extension)))
     }
 
-    /// The words as registers of a result.
+    /// Returns the words as registers of a result.
     pub fn value_regs(&mut self, words: Words) -> ValueRegs {
         let mut regs = [Reg::SCRATCH; MAX];
         for (reg, word) in regs.iter_mut().zip(words.as_slice()) {
@@ -302,7 +305,7 @@ impl Lower<'_> {
         self.result_regs(regs.into_iter().take(words.len()))
     }
 
-    /// The word in a register.
+    /// Returns the word in a register.
     pub fn reg(&mut self, word: Word) -> Reg {
         match word {
             Word::Reg(reg) => reg,
@@ -314,12 +317,12 @@ impl Lower<'_> {
         }
     }
 
-    /// One of two values of several words, by one branch.
+    /// Selects one of two values of several words with one branch.
     pub fn select_words(&mut self, cond: Cond, x: Words, y: Words) -> Words {
         let mut words: SmallVec<[SelectWord; 1]> = SmallVec::new();
         let mut result: SmallVec<[Word; MAX]> = SmallVec::new();
         if x.len() != y.len() {
-            self.set_internal("select", "values of equally many words");
+            self.set_internal("select", "values with the same number of words");
         }
         for (&if_true, &if_false) in x.as_slice().iter().zip(y.as_slice()) {
             if if_true == if_false {
@@ -337,7 +340,7 @@ impl Lower<'_> {
         Words::new(result)
     }
 
-    /// One machine instruction with a result in a new register.
+    /// Emits one machine instruction with a result in a new register.
     pub fn emit_op(&mut self, op: Op, srcs: &[Reg], imm: i32, class: RegClass) -> Reg {
         let dst = Reg::Virtual(self.new_vreg(class));
         self.emit(MInst::Op {
@@ -350,7 +353,7 @@ impl Lower<'_> {
     }
 }
 
-/// What the operation gives for constants; `None` for operations that are not folded.
+/// Returns the result of the operation on constants, or `None` if the operation is not folded.
 pub fn fold(op: Op, a: u32, b: u32) -> Option<u32> {
     Some(match op {
         Op::ADDSSS_32 => a.wrapping_add(b),
@@ -396,10 +399,10 @@ mod tests {
         assert_eq!((over.len(), over.top()), (MAX, Word::Missing));
     }
 
-    /// What an operation gives, on numbers wide enough for every result.
+    /// The result of an operation, in a type that is wide enough for every result.
     type Wide = fn(i128, i128) -> i128;
 
-    /// The operations on signed and on unsigned numbers; a result is taken modulo 2^32.
+    /// The operations on signed and on unsigned numbers. Results are taken modulo 2^32.
     const SIGNED: [(Op, Wide); 10] = [
         (Op::ADDSSS_32, |a, b| a + b),
         (Op::SUBSSS_32, |a, b| a - b),

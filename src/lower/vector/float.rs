@@ -1,4 +1,4 @@
-//! Floats that the hardware does not do: lane by lane, through the routines for scalars.
+//! Lowers float operations that the hardware lacks: calls the scalar routines lane by lane.
 
 use super::Lanes;
 use crate::code::RelocTarget;
@@ -11,7 +11,7 @@ use cranelift_codegen::ir::Value;
 use regalloc2::RegClass;
 use smallvec::SmallVec;
 
-/// A routine for scalars on every lane.
+/// Applies a scalar routine to every lane.
 fn by_lanes(ctx: &mut Lower<'_>, routine: Routine, args: &[Lanes]) -> Lanes {
     let args: SmallVec<[Reg; 3]> = args.iter().map(|&arg| ctx.vector_reg(arg)).collect();
     let address = Reg::Virtual(ctx.new_vreg(RegClass::Int));
@@ -23,13 +23,13 @@ fn by_lanes(ctx: &mut Lower<'_>, routine: Routine, args: &[Lanes]) -> Lanes {
     Lanes::Reg(call::lane_routine(ctx, LaneRoutine::of(args.len()), address, &args))
 }
 
-/// An operation on values of lanes.
+/// Applies a scalar routine to vector operands.
 pub fn operate(ctx: &mut Lower<'_>, routine: Routine, args: &[Value]) -> Lanes {
     let args: SmallVec<[Lanes; 3]> = args.iter().map(|&arg| ctx.lanes(arg)).collect();
     by_lanes(ctx, routine, &args)
 }
 
-/// From integers that fill their lanes.
+/// Converts from 32-bit integers.
 pub fn from_int(ctx: &mut Lower<'_>, signed: bool, x: Lanes) -> Lanes {
     let routine = if signed {
         Routine::F32FromS32
@@ -39,7 +39,7 @@ pub fn from_int(ctx: &mut Lower<'_>, signed: bool, x: Lanes) -> Lanes {
     by_lanes(ctx, routine, &[x])
 }
 
-/// To integers that fill their lanes, saturated; a NaN gives 0.
+/// Converts to 32-bit integers, saturated; a NaN gives 0.
 pub fn to_int(ctx: &mut Lower<'_>, signed: bool, x: Value) -> Lanes {
     let x = ctx.lanes(x);
     let routine = if signed { Routine::F32ToS32 } else { Routine::F32ToU32 };

@@ -1,8 +1,9 @@
-//! Compares of lanes, and what their users make of them.
+//! Lowers compares of lanes to lane masks.
 //!
-//! CLIF's compare makes lanes of all ones; the hardware makes one bit per lane in a scalar register. A user that can take the bits
-//! asks for them ([`Lower::request_mask`]); lanes are made only if somebody wants lanes. Lowering goes backwards, so when the
-//! compare is lowered it is known what is wanted.
+//! CLIF's compare produces lanes of all ones; the hardware produces one bit per lane in a scalar
+//! register. A user that accepts the bits requests them ([`Lower::request_mask`]). The compare
+//! materializes lanes only if another user requires them. Lowering runs backwards, so all requests
+//! are known when the compare is lowered.
 
 use super::Lanes;
 use crate::inst::reg::{Reg, Vector};
@@ -14,10 +15,10 @@ use cranelift_codegen::ir::{Inst, InstructionData, Opcode, Value, ValueDef};
 use npu_mc::Opcode as Op;
 use regalloc2::{RegClass, VReg};
 
-/// How many logical operations between compares and users are followed.
+/// The number of logical operations that are followed between a compare and its user.
 const MAX_DEPTH: u32 = 8;
 
-/// How far the first of several equal compares is looked for.
+/// The maximum distance, in instructions, to the first of several equal compares.
 const TWIN_DISTANCE: usize = 64;
 
 /// A value that is a mask ([`Lower::is_mask`]).
@@ -25,7 +26,8 @@ const TWIN_DISTANCE: usize = 64;
 pub struct MaskOf(pub Value);
 
 impl Lower<'_> {
-    /// Whether all lanes of the value are ones or zeros because it compares, or is a constant.
+    /// Returns whether each lane of the value is all ones or all zeros, because the value is a
+    /// compare or a constant.
     pub fn is_mask(&self, value: Value) -> bool {
         self.is_mask_within(value, MAX_DEPTH)
     }
@@ -59,17 +61,17 @@ impl Lower<'_> {
         }
     }
 
-    /// The register in which users want the mask of the part at hand.
+    /// Returns the register in which users requested the mask of the current part.
     fn mask_wanted(&self, value: Value) -> Option<VReg> {
         *self.masks[value].get(usize::from(self.part))?
     }
 
-    /// Whether it is a mask and no constant.
+    /// Returns whether the value is a mask but not a constant.
     pub fn is_variable_mask(&self, value: Value) -> bool {
         self.constant_mask(value).is_none() && self.is_mask(value)
     }
 
-    /// Whether both are vectors of as many lanes.
+    /// Returns whether both are vectors with the same lane count.
     fn has_same_lanes(&self, x: Value, y: Value) -> bool {
         let [x, y] = [x, y].map(|value| self.func.dfg.value_type(value));
         register_type(x).is_some() && register_type(y).is_some() && x.lane_count() == y.lane_count()
@@ -88,7 +90,8 @@ impl Lower<'_> {
         Some(mask)
     }
 
-    /// The first of the same compares in a block: the optimizer repeats a compare for each of its users.
+    /// Returns the first of equal compares in a block. The optimizer duplicates a compare for each
+    /// of its users.
     fn first_of_its_kind(&self, value: Value) -> Value {
         let ValueDef::Result(inst, 0) = self.func.dfg.value_def(value) else {
             return value;
@@ -107,7 +110,7 @@ impl Lower<'_> {
         twins.last().map_or(value, |twin| self.func.dfg.first_result(twin))
     }
 
-    /// The bits of a value that is a mask. Upper bits mean nothing.
+    /// Requests the bits of a mask value. The upper bits are undefined.
     pub fn request_mask(&mut self, value: Value) -> Word {
         let value = self.first_of_its_kind(value);
         if let Some(mask) = self.constant_mask(value) {
@@ -116,7 +119,7 @@ impl Lower<'_> {
         if let ValueDef::Result(inst, 0) = self.func.dfg.value_def(value)
             && let InstructionData::LoadNoOffset { arg, .. } = self.func.dfg.insts[inst]
         {
-            // A cast to as many lanes changes none.
+            // A cast to the same lane count does not change the lanes.
             return self.request_mask(arg);
         }
         let reg = match self.mask_wanted(value) {
@@ -133,7 +136,8 @@ impl Lower<'_> {
         Word::Reg(Reg::Virtual(reg))
     }
 
-    /// Hands a mask to those who asked for that of the instruction at hand. Gives the instruction's register if nobody wants lanes.
+    /// Defines the requested mask of the current instruction. Returns the register of its result if
+    /// no user requires lanes, which then needs no definition.
     pub fn give_mask(&mut self, mask: Word) -> Option<Lanes> {
         let result = self.func.dfg.first_result(self.origin.inst?);
         if let Some(wanted) = self.mask_wanted(result) {
@@ -148,7 +152,7 @@ impl Lower<'_> {
         Some(Lanes::Reg(Reg::Virtual(*own)))
     }
 
-    /// The mask as instructions take it.
+    /// Converts the mask to an operand of instructions.
     pub fn lane_mask(&mut self, mask: Word) -> LaneMask {
         match mask {
             Word::Const(lanes) => LaneMask::Lanes((lanes & u32::from(ALL_LANES)) as u16),
@@ -156,7 +160,7 @@ impl Lower<'_> {
         }
     }
 
-    /// One masked instruction; `old` has the other lanes.
+    /// Emits one masked instruction; disabled lanes keep the value of `old`.
     pub fn emit_masked(&mut self, mask: Word, op: Op, srcs: &[Reg], imm: i32, old: Vector) -> Vector {
         let dst = Reg::Virtual(self.new_vreg(RegClass::Vector));
         let mut srcs = Srcs::from_slice(srcs);
@@ -172,8 +176,9 @@ impl Lower<'_> {
         Vector(dst)
     }
 
-    /// The value of the operation on lanes that this one is, through a cast, if nobody but the instruction at hand uses it. What
-    /// masks are used in is better off with the rules for masks.
+    /// Returns the value of a lane operation whose only user is the current instruction, possibly
+    /// through a cast. Returns `None` if the operation involves masks, because the rules for masks
+    /// produce better code.
     pub fn sole_operation(&self, mut value: Value) -> Option<Value> {
         let mut inst = self.sole_definition(value)?;
         if let InstructionData::LoadNoOffset {
@@ -183,7 +188,7 @@ impl Lower<'_> {
         } = self.func.dfg.insts[inst]
             && self.has_same_lanes(value, arg)
         {
-            // A cast to as many lanes changes none.
+            // A cast to the same lane count does not change the lanes.
             inst = self.sole_definition(arg)?;
             value = arg;
         }
@@ -194,7 +199,8 @@ impl Lower<'_> {
         (!masks).then_some(value)
     }
 
-    /// The instruction in the block at hand that makes the value, if it has one user.
+    /// Returns the instruction that defines the value, if it is in the current block and the value
+    /// is single-use.
     pub fn sole_definition(&self, value: Value) -> Option<Inst> {
         let ValueDef::Result(inst, 0) = self.func.dfg.value_def(value) else {
             return None;
@@ -204,14 +210,14 @@ impl Lower<'_> {
         (single && here.is_some() && self.func.layout.inst_block(inst) == here).then_some(inst)
     }
 
-    /// The mask of one lane of a register.
+    /// Returns the mask of one lane of a register.
     pub fn lane_bit(lane: u8) -> Word {
         Word::Const(1 << (usize::from(lane) % LANES))
     }
 }
 
 impl Lower<'_> {
-    /// Lets a register that was promised stand for another one.
+    /// Makes a requested register an alias of another one.
     fn give(&mut self, promised: VReg, reg: VReg) {
         let to = self.resolve(reg);
         if to != promised {

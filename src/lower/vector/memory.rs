@@ -1,15 +1,20 @@
-//! Loads and stores of vectors.
+//! Lowers loads and stores of vectors.
 //!
-//! The hardware's own accesses want an address that is aligned to their size; what may be misaligned goes through an area of
-//! the frame. In the scratchpad a vector of words only wants to be aligned to words, and elements of other sizes are far apart;
-//! what its accesses cannot do goes lane by lane. Vectors of bytes and half-words are packed in memory. Storing packs; loading reads the wrong elements (erratum
-//! `packed_vector_loads`), so the line that the vector is in is loaded as words, every lane gets the word that has its element,
-//! and shifts it down.
+//! The hardware's vector accesses require an address that is aligned to their size. A possibly
+//! misaligned access goes through an area of the frame. In the scratchpad, a vector of words
+//! requires only word alignment. Elements of other sizes are not packed there. Accesses that the
+//! scratchpad cannot do at once go lane by lane.
 //!
-//! A vector of fewer lanes that is aligned to its size lies within one line, too. The other bytes of a line are there to be read: a cache holds whole
-//! lines, memory ends at the end of one, and what another thread writes meanwhile ends in lanes that are not used. Writing them is another matter, and
-//! stores to main memory ignore the mask. But a store of packed elements writes as many bytes as there are lanes, so sixteen bytes, whatever they are,
-//! are stored as `i8x16`, and thirty-two as `i16x16`; eight and fewer are words.
+//! In main memory, vectors of bytes and half-words are packed. A store packs them, but a load reads
+//! the wrong elements (erratum `packed_vector_loads`). So the cache line of the vector is loaded as
+//! words; each lane gets the word that contains its element, and shifts it down.
+//!
+//! A vector with fewer lanes that is aligned to its size also lies within one line. Reading the
+//! other bytes of the line is safe: a cache holds whole lines, the end of memory is the end of a
+//! line, and concurrent writes affect only unused lanes. Writing them is not safe, and stores to
+//! main memory ignore the mask. But a store of packed elements writes only its sixteen elements. So
+//! any sixteen bytes are stored as `i8x16`, and any thirty-two as `i16x16`; eight bytes or fewer
+//! are stored as words.
 
 use super::parts::part_offset;
 use super::{LaneRules, Lanes, is_full, is_long, is_short, permute};
@@ -30,25 +35,25 @@ use npu_mc::machine::{CACHE_LINE, VECTOR_SLOT};
 use regalloc2::RegClass;
 use smallvec::{SmallVec, smallvec};
 
-/// Bytes of a word.
+/// The size of a word, in bytes.
 const WORD: u32 = npu_mc::machine::WORD_SLOT;
 
-/// How many elements of the type are in a word.
+/// Returns the number of elements of the type in a word.
 fn per_word(ty: Type) -> u32 {
     32 / ty.lane_bits()
 }
 
-/// Bytes that a vector of the type has in memory.
+/// Returns the size of a vector of the type in memory, in bytes.
 fn size(ty: Type) -> u32 {
     ty.bytes()
 }
 
-/// Whether an access can be one of the hardware's, but for the order of bytes.
+/// Returns whether the address is aligned enough for a hardware access. Ignores the byte order.
 fn is_aligned(ctx: &Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: i32) -> bool {
     u8::try_from(size(ty)).is_ok_and(|bytes| ctx.is_aligned_access(flags, pointer, offset, bytes))
 }
 
-/// How a part of a vector is accessed, whose bytes are put in order in the vector.
+/// Returns how to access a piece of a vector, if its bytes are reordered in the vector.
 fn access_in_order(ctx: &Lower<'_>, flags: MemFlags, pointer: Value, offset: i32, bytes: u8) -> Access {
     match ctx.is_aligned_access(flags, pointer, offset, bytes) {
         true => Access::Plain,
@@ -56,15 +61,15 @@ fn access_in_order(ctx: &Lower<'_>, flags: MemFlags, pointer: Value, offset: i32
     }
 }
 
-/// Whether one access does for sixteen words, which are so many bytes.
+/// Returns whether a single access can transfer sixteen words, `bytes` bytes in total.
 pub fn is_words_access(ctx: &Lower<'_>, flags: MemFlags, pointer: Value, offset: i32, bytes: u8) -> bool {
     let aligned = if in_scratchpad(ctx, flags) { WORD as u8 } else { bytes };
     ctx.access(flags, pointer, offset, aligned) == Access::Plain
 }
 
-/// Whether one access does for sixteen packed elements, which are so many bytes.
+/// Returns whether a single access can transfer sixteen packed elements, `bytes` bytes in total.
 pub fn is_packed_access(ctx: &Lower<'_>, flags: MemFlags, pointer: Value, offset: i32, bytes: u8) -> bool {
-    // Elements of one byte have no order of bytes.
+    // Elements of one byte have no byte order.
     let in_order = usize::from(bytes) == LANES || !ctx.is_big_endian(flags);
     in_order && !in_scratchpad(ctx, flags) && ctx.is_aligned_access(flags, pointer, offset, bytes)
 }
@@ -73,7 +78,7 @@ fn in_scratchpad(ctx: &Lower<'_>, flags: MemFlags) -> bool {
     spaces::of_flags(ctx.func, flags) == Space::Scratchpad
 }
 
-/// The address of each lane, and the bytes of one.
+/// Returns the address of each lane, and the size of a lane in bytes.
 fn places(ctx: &mut Lower<'_>, ty: Type, pointer: Value, offset: i32) -> (impl Iterator<Item = AMode> + use<>, u8) {
     let addr = ctx.address(pointer, offset, size(ty));
     let bytes = (ty.lane_bits() / 8) as u8;
@@ -89,7 +94,7 @@ fn load_by_lanes(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value,
         let element = Lanes::Scalar(ctx.load_bytes(access, addr, bytes));
         result = Some(match result {
             Some(others) => ctx.lane_select(Lower::lane_bit(lane), element, others),
-            // It goes to all lanes.
+            // The first element is put in all lanes.
             None => element,
         });
     }
@@ -107,7 +112,7 @@ fn store_by_lanes(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, value: Value, 
     }
 }
 
-/// A register with the address.
+/// Returns a register with the address.
 fn address_reg(ctx: &mut Lower<'_>, addr: AMode) -> Reg {
     if let AMode::Reg { base, offset: 0 } = addr {
         return base;
@@ -117,19 +122,19 @@ fn address_reg(ctx: &mut Lower<'_>, addr: AMode) -> Reg {
     dst
 }
 
-/// A place in the frame for one vector.
+/// Creates an area of the frame for one vector.
 fn area(ctx: &mut Lower<'_>) -> AMode {
     let area = ctx.new_local(VECTOR_SLOT, VECTOR_SLOT);
     AMode::Local { area, offset: 0 }
 }
 
-/// Copies some bytes.
+/// Copies some bytes with a routine.
 fn copy(ctx: &mut Lower<'_>, to: Reg, from: Reg, bytes: u32) {
     let bytes = Reg::Virtual(ctx.constant(bytes));
     call::routine(ctx, Routine::Copy, &[to, from, bytes]);
 }
 
-/// A vector at `pointer` + `offset`, where no single access does.
+/// Loads a vector from `pointer` + `offset` that no single access can load.
 pub fn load(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: i32) -> Lanes {
     let aligned = is_aligned(ctx, ty, flags, pointer, offset);
     if in_scratchpad(ctx, flags) && (!aligned || is_short(ty)) {
@@ -142,7 +147,7 @@ pub fn load(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offs
     }
 }
 
-/// The same, whatever the order of bytes is.
+/// Loads such a vector, ignoring the byte order.
 fn load_in_order(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: i32, aligned: bool) -> Lanes {
     if let Some((line, first)) = known_line(ctx, ty, pointer, offset) {
         return unpack(ctx, ty, line, Word::Const(first));
@@ -179,7 +184,8 @@ fn load_in_order(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value,
     unpack(ctx, ty, AMode::Reg { base, offset: 0 }, first)
 }
 
-/// The line that the vector is in and its first word there, if that is known before run time.
+/// Returns the cache line of the vector and the vector's first word in it, if they are known at
+/// compile time.
 fn known_line(ctx: &mut Lower<'_>, ty: Type, pointer: Value, offset: i32) -> Option<(AMode, u32)> {
     let in_line = CACHE_LINE.cast_signed() - 1;
     let func = ctx.func;
@@ -210,7 +216,7 @@ fn known_line(ctx: &mut Lower<'_>, ty: Type, pointer: Value, offset: i32) -> Opt
     Some((line, within / WORD))
 }
 
-/// The bytes of a vector of at most two words.
+/// Loads the bytes of a vector of at most two words.
 fn load_words(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: i32) -> Words {
     let bytes = size(ty).min(WORD) as u8;
     let access = access_in_order(ctx, flags, pointer, offset, bytes);
@@ -221,12 +227,12 @@ fn load_words(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, of
     }))
 }
 
-/// The vector at the start of an area of the frame.
+/// Loads the vector at the start of an area of the frame.
 fn load_packed(ctx: &mut Lower<'_>, ty: Type, area: AMode) -> Lanes {
     load_part(ctx, ty, area, 0)
 }
 
-/// A vector that so many bytes from the start of an area of the frame on are.
+/// Loads the vector at an offset, in bytes, in an area of the frame.
 fn load_part(ctx: &mut Lower<'_>, ty: Type, area: AMode, offset: i32) -> Lanes {
     if is_full(ty) || !ctx.isa.has_erratum(Erratum::PackedVectorLoads) {
         return ctx.load_lanes(held(ty), address::plus(area, offset));
@@ -236,12 +242,13 @@ fn load_part(ctx: &mut Lower<'_>, ty: Type, area: AMode, offset: i32) -> Lanes {
     unpack(ctx, ty, line, Word::Const(within.cast_unsigned() / WORD))
 }
 
-/// The type of the register that holds a vector.
+/// Returns the type of the register that holds a vector.
 fn held(ty: Type) -> Type {
     vector_of(ty.lane_type()).unwrap_or(ty)
 }
 
-/// Sixteen bytes at any address: of the lines with the first and the last one, which may be the same, the words from the first on.
+/// Loads sixteen bytes from any address: selects words from the lines of the first and the last
+/// byte, which may be the same line.
 fn load_bytes(ctx: &mut Lower<'_>, first: Word) -> Lanes {
     let line = |ctx: &mut Lower<'_>, address: Word| {
         let base = ctx.word_and(address, Word::Const(CACHE_LINE.wrapping_neg()));
@@ -254,7 +261,7 @@ fn load_bytes(ctx: &mut Lower<'_>, first: Word) -> Lanes {
     let place = ctx.word_and(first, Word::Const(CACHE_LINE - 1));
     let word = ctx.word_srl(place, WORD.trailing_zeros());
     let numbers = ctx.each_lane(|lane| lane);
-    // The words below the first one are of the second line, if there are two.
+    // Words below the first one are from the second line, if there are two lines.
     let word = ctx.lanes_of_word(word);
     let below = ctx.lane_less(numbers, word);
     let words = ctx.lane_select(below, upper, lower);
@@ -268,7 +275,7 @@ fn load_bytes(ctx: &mut Lower<'_>, first: Word) -> Lanes {
     ctx.lane_srl(words, distance)
 }
 
-/// A vector with its bytes in lanes of another type.
+/// Reinterprets the bytes of a vector in one register as lanes of another type.
 pub fn cast(ctx: &mut Lower<'_>, ty: Type, x: Value) -> Lanes {
     if let Some(lanes) = permute::whole_lanes(ctx, ty, x) {
         return lanes;
@@ -277,7 +284,8 @@ pub fn cast(ctx: &mut Lower<'_>, ty: Type, x: Value) -> Lanes {
     recast(ctx, ctx.func.dfg.value_type(x), ty, lanes)
 }
 
-/// The same of vectors of which one has several registers.
+/// Reinterprets the bytes of a vector as lanes of another type, if one of the two types occupies
+/// several registers.
 pub fn cast_parts(ctx: &mut Lower<'_>, ty: Type, x: Value) -> InstOutput {
     let from = ctx.func.dfg.value_type(x);
     let count = ctx.known(vector_registers(ty), "a vector in registers").unwrap_or(1);
@@ -308,8 +316,8 @@ pub fn cast_parts(ctx: &mut Lower<'_>, ty: Type, x: Value) -> InstOutput {
     smallvec![ctx.result_regs(regs)]
 }
 
-/// The first lanes of a vector as they are in memory, in lanes of another type. Larger elements make smaller ones by a shuffle and a
-/// shift; smaller ones are packed by a store.
+/// Reinterprets the first lanes of a vector, as laid out in memory, as lanes of another type. A
+/// shuffle and a shift convert to smaller elements; a store packs elements into larger ones.
 fn recast(ctx: &mut Lower<'_>, from: Type, ty: Type, lanes: Lanes) -> Lanes {
     if from.lane_bits() == ty.lane_bits() {
         return lanes;
@@ -322,7 +330,7 @@ fn recast(ctx: &mut Lower<'_>, from: Type, ty: Type, lanes: Lanes) -> Lanes {
     load_packed(ctx, ty, area)
 }
 
-/// Lanes from one on, as they are in memory, in smaller lanes.
+/// Reinterprets lanes from `first` on, as laid out in memory, as smaller lanes.
 fn cast_to_smaller(ctx: &mut Lower<'_>, from: Type, ty: Type, lanes: Lanes, first: u32) -> Lanes {
     let parts = from.lane_bits() / ty.lane_bits();
     let elements = if lanes.is_splat() {
@@ -335,14 +343,15 @@ fn cast_to_smaller(ctx: &mut Lower<'_>, from: Type, ty: Type, lanes: Lanes, firs
     ctx.lane_srl(elements, distance)
 }
 
-/// The elements of a line from a word on, an element a lane. Upper bits of the lanes are what happens to be there.
+/// Extracts the elements of a line from a word on, one element per lane. The upper bits of the
+/// lanes are undefined.
 fn unpack(ctx: &mut Lower<'_>, ty: Type, line: AMode, first: Word) -> Lanes {
     let line = ctx.load_lanes(types::I32X16, line);
     let (count, bits) = (per_word(ty), ty.lane_bits());
     if is_full(ty) && first == Word::ZERO {
         return line;
     }
-    // The hardware knows the lanes of one register and nothing beyond.
+    // A lane index must be within one register.
     let within = |lane: u32| lane / count % size(ty).div_ceil(WORD);
     let index = match first {
         Word::Const(first) => ctx.each_lane(|lane| first + within(lane)),
@@ -360,7 +369,7 @@ fn unpack(ctx: &mut Lower<'_>, ty: Type, line: AMode, first: Word) -> Lanes {
     ctx.lane_srl(words, distance)
 }
 
-/// Stores a vector at `pointer` + `offset`, where no single access does.
+/// Stores a vector at `pointer` + `offset` that no single access can store.
 pub fn store(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, value: Value, pointer: Value, offset: i32) {
     if in_scratchpad(ctx, flags) {
         return store_by_lanes(ctx, ty, flags, value, pointer, offset);
@@ -400,7 +409,7 @@ pub fn store(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, value: Value, point
     }
 }
 
-/// The packed lanes of a vector as words.
+/// Packs the lanes of a vector into words.
 pub fn to_words(ctx: &mut Lower<'_>, ty: Type, x: Value) -> Words {
     let lanes = ctx.lanes(x);
     words_of(ctx, ty, lanes)
@@ -423,7 +432,7 @@ fn words_of(ctx: &mut Lower<'_>, ty: Type, lanes: Lanes) -> Words {
     }))
 }
 
-/// The lanes that are packed in the words.
+/// Unpacks the lanes from words.
 pub fn from_words(ctx: &mut Lower<'_>, ty: Type, words: Words) -> Lanes {
     if let &[word] = words.as_slice() {
         let word = ctx.lanes_of_word(word);

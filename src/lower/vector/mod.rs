@@ -1,13 +1,17 @@
-//! Vectors in registers of sixteen lanes.
+//! Lowers vectors, in registers of sixteen lanes.
 //!
-//! `i32x16` and `f32x16` fill their lanes; `i16x16` and `i8x16` have one element a lane, and the upper bits of a lane mean
-//! nothing, as in narrow scalars. A vector of fewer lanes has them in the first ones of a register; the others mean nothing: what is done to each lane is done to
-//! all of them. A vector of more lanes is several registers, and what is done to each lane is done to each of them by the same rules (`lower/each_part.rs`).
-//! An operand that is a scalar in every lane stays a scalar or a constant as long as
-//! instructions take it as one ([`Lanes`]). Compares give one bit per lane in a scalar register ([`mask`]).
+//! `i32x16` and `f32x16` fill their lanes. `i16x16` and `i8x16` have one element per lane, and the
+//! upper bits of a lane are undefined, as in narrow scalars. A vector with fewer lanes occupies the
+//! first lanes of a register, and the others are undefined; lane operations apply to all of them. A
+//! vector with more lanes occupies several registers, and the same rules apply lane operations to
+//! each of them (`lower/each_part.rs`). An operand with the same scalar in every lane stays a
+//! scalar or a constant as long as instructions accept it ([`Lanes`]). Compares produce one bit per
+//! lane in a scalar register ([`mask`]).
 //!
-//! Which instruction an operation on lanes becomes is said in td (`NaplesPULaneNodes.td`, `NaplesPUVectorPatterns.td`). Here is what
-//! the rules ask about operands, and what is not an instruction: routines, accesses that the hardware cannot do, shuffles by constants.
+//! td selects the instructions of lane operations (`NaplesPULaneNodes.td`,
+//! `NaplesPUVectorPatterns.td`). This module has the queries of rules about operands, and
+//! operations without an instruction: routines, accesses that the hardware lacks, and shuffles by
+//! constants.
 
 pub mod float;
 pub mod mask;
@@ -27,7 +31,7 @@ use cranelift_codegen::ir::{InstructionData, Opcode, Type, Value, ValueDef};
 use regalloc2::{RegClass, VReg};
 use smallvec::SmallVec;
 
-/// How many insertions into a constant vector are followed.
+/// The number of insertions into a constant vector that are followed.
 const MAX_DEPTH: u32 = 24;
 
 /// A vector operand.
@@ -35,9 +39,9 @@ const MAX_DEPTH: u32 = 24;
 pub enum Lanes {
     /// A vector register.
     Reg(Reg),
-    /// The constant in every lane.
+    /// A constant in every lane.
     Const(u32),
-    /// The scalar in every lane, as a value of its own.
+    /// A scalar value in every lane.
     Value {
         /// The scalar.
         scalar: Value,
@@ -48,72 +52,73 @@ pub enum Lanes {
     Scalar(Reg),
 }
 
-/// An operand with the same in every lane, on its way into a scalar register.
+/// An operand with the same value in every lane, for an instruction that accepts a scalar register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Splat(pub Lanes);
 
-/// What the algorithms here ask the ISLE rules for.
+/// The ISLE rules that algorithms in Rust call.
 pub trait LaneRules {
-    /// The lanes of the mask from `x`, the others from `y`.
+    /// Selects the lanes in the mask from `x`, the others from `y`.
     fn lane_select(&mut self, mask: Word, x: Lanes, y: Lanes) -> Lanes;
 
-    /// Sums.
+    /// Adds lanes.
     fn lane_add(&mut self, x: Lanes, y: Lanes) -> Lanes;
 
-    /// The bits that both have.
+    /// Returns the bitwise conjunction of lanes.
     fn lane_and(&mut self, x: Lanes, y: Lanes) -> Lanes;
 
-    /// Shifts to the left.
+    /// Shifts lanes left.
     fn lane_shl(&mut self, x: Lanes, by: Lanes) -> Lanes;
 
-    /// A mask of the lanes that are less, without signs.
+    /// Returns a mask of the lanes where `x` is less than `y`, unsigned.
     fn lane_less(&mut self, x: Lanes, y: Lanes) -> Word;
 
-    /// Shifts to the right.
+    /// Shifts lanes right, unsigned.
     fn lane_srl(&mut self, x: Lanes, by: Lanes) -> Lanes;
 
-    /// The lanes of `x` that the lanes of the index name.
+    /// Returns, for each lane of the index, the lane of `x` with that number.
     fn shuffle_lanes(&mut self, x: Lanes, index: Lanes) -> Lanes;
 
-    /// The scalar in a lane.
+    /// Extracts a lane as a scalar.
     fn lane(&mut self, x: Lanes, lane: u8) -> Reg;
 
-    /// A vector of the type, loaded in one access.
+    /// Loads a vector of the type in one access.
     fn load_lanes(&mut self, ty: Type, addr: AMode) -> Lanes;
 
     /// Stores a vector of the type in one access.
     fn store_lanes(&mut self, ty: Type, x: Lanes, addr: AMode);
 
-    /// Stores the lanes of the mask, to the scratchpad or to main memory.
+    /// Stores the lanes in the mask, to the scratchpad or to main memory.
     fn store_some_lanes(&mut self, ty: Type, scratchpad: bool, mask: Word, x: Lanes, addr: AMode);
 
-    /// A mask of the lanes of the part at hand that are not zero.
+    /// Returns a mask of the nonzero lanes of the current part.
     fn nonzero_lanes(&mut self, x: Value) -> Word;
 
-    /// The highest bits of the lanes of the part at hand, as a mask.
+    /// Returns the highest bit of each lane of the current part, as a mask.
     fn high_lanes(&mut self, x: Value) -> Word;
 
-    /// The lanes that one of two masks has.
+    /// Returns the union of two masks.
     fn mask_or(&mut self, a: Word, b: Word) -> Word;
 
-    /// The lanes that both have.
+    /// Returns the intersection of two masks.
     fn mask_and(&mut self, a: Word, b: Word) -> Word;
 
-    /// The mask with nothing above its bits.
+    /// Clears the bits of a register above the mask.
     fn mask_clean(&mut self, mask: Word) -> Word;
 
-    /// The part at hand of what an instruction gives that widens, narrows or adds pairs; none for others.
+    /// Returns the current part of the result of an instruction that widens, narrows or adds pairs;
+    /// `None` for other instructions.
     fn part_across(&mut self, opcode: Opcode, ty: Type, args: &[Value]) -> Option<Lanes>;
 
-    /// The bytes of each element of the type in the other order.
+    /// Reverses the bytes of each element of the type.
     fn lane_bswap(&mut self, ty: Type, x: Lanes) -> Lanes;
 
-    /// The scalar in every lane of a vector register.
+    /// Copies the scalar to every lane of a vector register.
     fn lane_splat(&mut self, scalar: Reg) -> Reg;
 }
 
 impl Lower<'_> {
-    /// The word in every lane.
+    /// Returns an operand with the word in every lane.
     pub fn lanes_of_word(&mut self, word: Word) -> Lanes {
         match word {
             Word::Const(number) => Lanes::Const(number),
@@ -123,7 +128,7 @@ impl Lower<'_> {
 }
 
 impl Lanes {
-    /// The constant that is in every lane.
+    /// Returns the constant that is in every lane, if the operand is one.
     pub fn constant(self) -> Option<u32> {
         match self {
             Self::Const(number) => Some(number),
@@ -131,18 +136,19 @@ impl Lanes {
         }
     }
 
-    /// Whether all lanes are known to be the same.
+    /// Returns whether all lanes are known to be the same.
     pub fn is_splat(self) -> bool {
         !matches!(self, Self::Reg(_))
     }
 }
 
-/// Whether the lanes of the type fill theirs.
+/// Returns whether elements of the type fill their lanes.
 pub fn is_full(ty: Type) -> bool {
     ty.lane_bits() == 32
 }
 
-/// The lanes of a part of a vector of the type with these bytes, over and over, sign-extended to 32 bits.
+/// Returns the lanes of a part of a constant vector, sign-extended to 32 bits. The vector's bytes
+/// repeat if they do not fill the part.
 fn lanes_of_bytes(ty: Type, part: u8, bytes: &[u8]) -> [u32; LANES] {
     let mut lanes = [0; LANES];
     let elements = bytes.chunks_exact(ty.lane_bits() as usize / 8).cycle();
@@ -153,7 +159,7 @@ fn lanes_of_bytes(ty: Type, part: u8, bytes: &[u8]) -> [u32; LANES] {
     lanes
 }
 
-/// A constant amount in the other direction, modulo the width.
+/// Returns a constant shift amount in the opposite direction, modulo the width.
 pub fn modulo_back(amount: Word, width: u32) -> Word {
     match amount {
         Word::Const(number) => Word::Const(number.wrapping_neg() % width),
@@ -162,7 +168,8 @@ pub fn modulo_back(amount: Word, width: u32) -> Word {
 }
 
 impl Lower<'_> {
-    /// A vector operand, looked at for scalars and constants. It becomes used when it is put in a register.
+    /// Returns a vector operand, as a scalar or constant if possible. The use is counted when the
+    /// operand is put in a register.
     pub fn lanes(&mut self, value: Value) -> Lanes {
         if let Some(lanes) = self.constant_vector(value) {
             if lanes.iter().all(|&lane| lane == lanes[0]) {
@@ -182,17 +189,17 @@ impl Lower<'_> {
         Lanes::Reg(self.part_reg(value))
     }
 
-    /// The register of a vector for the part at hand, which is thereby used.
+    /// Returns the register of a vector's current part, and counts a use.
     pub fn part_reg(&mut self, value: Value) -> Reg {
         let regs = self.put_in_regs(value);
         let reg = regs.as_slice().get(usize::from(self.part)).copied();
         Reg::Virtual(
-            self.known(reg, "a register for the part at hand")
+            self.known(reg, "a register for the current part")
                 .unwrap_or(regs.regs[0]),
         )
     }
 
-    /// The registers of a constant vector.
+    /// Returns the registers of a constant vector.
     pub fn constant_parts(&mut self, value: Value) -> Option<ValueRegs> {
         let count = vector_registers(self.func.dfg.value_type(value))?;
         let mut regs: SmallVec<[VReg; 4]> = SmallVec::new();
@@ -203,8 +210,8 @@ impl Lower<'_> {
         ValueRegs::from_slice(&regs)
     }
 
-    /// The lanes of a constant vector in the part at hand, sign-extended to 32 bits. Those that its type does not have repeat the others, so that what is
-    /// the same in all stays so.
+    /// Returns the lanes of a constant vector's current part, sign-extended to 32 bits. Lanes
+    /// beyond the type repeat the others, so that a splat stays a splat.
     pub fn constant_vector(&self, value: Value) -> Option<[u32; LANES]> {
         self.constant_lanes(value, self.part, MAX_DEPTH)
     }
@@ -271,7 +278,7 @@ impl Lower<'_> {
         }
     }
 
-    /// A register with the constant lanes.
+    /// Returns a register with the constant lanes.
     pub fn vector_constant(&mut self, lanes: &[u32; LANES]) -> VReg {
         if lanes.iter().all(|&lane| lane == lanes[0]) {
             return self.shared_constant(Constant::Splat(lanes[0]));
@@ -280,7 +287,7 @@ impl Lower<'_> {
         self.shared_constant(Constant::Lanes(number))
     }
 
-    /// A register with a number made of the lane's.
+    /// Returns a register with a function of the lane number in each lane.
     pub fn each_lane(&mut self, number: impl Fn(u32) -> u32) -> Lanes {
         let mut lanes = [0; LANES];
         for (lane, index) in lanes.iter_mut().zip(0..) {
@@ -289,12 +296,12 @@ impl Lower<'_> {
         self.constant_in_reg(&lanes)
     }
 
-    /// The constant lanes in a register.
+    /// Returns the constant lanes in a register.
     pub fn constant_in_reg(&mut self, lanes: &[u32; LANES]) -> Lanes {
         Lanes::Reg(Reg::Virtual(self.vector_constant(lanes)))
     }
 
-    /// The operand in a vector register.
+    /// Returns the operand in a vector register.
     pub fn vector_reg(&mut self, lanes: Lanes) -> Reg {
         match lanes {
             Lanes::Reg(reg) => reg,
@@ -304,11 +311,11 @@ impl Lower<'_> {
         }
     }
 
-    /// The scalar of an operand with the same in all lanes.
+    /// Returns the scalar of an operand with the same value in all lanes.
     pub fn splat_word(&mut self, lanes: Lanes) -> Word {
         match lanes {
             Lanes::Reg(reg) => {
-                self.set_internal(reg, "a vector with the same in all lanes");
+                self.set_internal(reg, "a vector with equal lanes");
                 Word::ZERO
             }
             Lanes::Const(number) => Word::Const(number),
@@ -317,13 +324,13 @@ impl Lower<'_> {
         }
     }
 
-    /// The registers of a result.
+    /// Returns the registers of a result.
     pub fn lanes_regs(&mut self, lanes: Lanes) -> ValueRegs {
         let reg = self.vector_reg(lanes);
         self.result_regs([reg])
     }
 
-    /// One of two vectors, by one branch.
+    /// Selects one of two vectors with one branch.
     pub fn select_vector(&mut self, cond: crate::inst::Cond, if_true: Lanes, if_false: Lanes) -> Lanes {
         let dst = Reg::Virtual(self.new_vreg(RegClass::Vector));
         let (if_true, if_false) = (self.vector_reg(if_true), self.vector_reg(if_false));

@@ -1,7 +1,8 @@
-//! Vectors of several registers.
+//! Lowers operations on vectors of several registers.
 //!
-//! Such a vector has sixteen lanes in each of its registers, its parts. What is done to each lane alone is lowered once for each part
-//! (`lower/each_part.rs`). What looks at several parts stands here and in the last section of `isle/vector.isle`.
+//! Each register, or part, holds sixteen lanes. Operations on each lane alone are lowered once for
+//! each part (`lower/each_part.rs`). Operations that involve several parts are in this file and in
+//! the last section of `isle/vector.isle`.
 
 use super::{LaneRules, Lanes, is_long};
 use crate::inst::reg::Reg;
@@ -15,7 +16,7 @@ use regalloc2::RegClass;
 use smallvec::{SmallVec, smallvec};
 
 impl Lower<'_> {
-    /// Does something with another part at hand.
+    /// Calls a function with another current part.
     pub fn at_part<T>(&mut self, part: u8, something: impl FnOnce(&mut Self) -> T) -> T {
         let before = std::mem::replace(&mut self.part, part);
         let result = something(self);
@@ -23,18 +24,19 @@ impl Lower<'_> {
         result
     }
 
-    /// A part of a vector operand.
+    /// Returns a part of a vector operand.
     pub fn part_lanes(&mut self, value: Value, part: u8) -> Lanes {
         self.at_part(part, |ctx| ctx.lanes(value))
     }
 
-    /// How many registers a vector has.
+    /// Returns the number of registers of a vector.
     pub fn count_parts(&mut self, value: Value) -> u8 {
         let count = vector_registers(self.func.dfg.value_type(value));
         self.known(count, "a vector in registers").unwrap_or(1)
     }
 
-    /// The data of an instruction. An access to a vector of several registers has the offset of the part at hand, modulo 2^32 as addresses are.
+    /// Returns the data of an instruction. For an access to a vector of several registers, adjusts
+    /// the offset to the current part, modulo 2^32 like addresses.
     pub fn data_of_part(&self, inst: Inst) -> InstructionData {
         let dfg = &self.func.dfg;
         let mut data = dfg.insts[inst];
@@ -53,13 +55,13 @@ impl Lower<'_> {
     }
 }
 
-/// Where a part of a vector begins in memory.
+/// Returns the offset of a part of a vector in memory, in bytes.
 pub fn part_offset(ty: Type, part: u8) -> i32 {
     let bytes = LANES as u32 * ty.lane_bits() / 8;
     (u32::from(part) * bytes).cast_signed()
 }
 
-/// One of two vectors, by one branch.
+/// Selects one of two vectors with one branch.
 pub fn select(ctx: &mut Lower<'_>, cond: Cond, x: Value, y: Value) -> InstOutput {
     let (x, y) = (ctx.put_in_regs(x), ctx.put_in_regs(y));
     let mut words: SmallVec<[SelectWord; 1]> = SmallVec::new();
@@ -80,12 +82,12 @@ pub fn select(ctx: &mut Lower<'_>, cond: Cond, x: Value, y: Value) -> InstOutput
     smallvec![ctx.result_regs(regs)]
 }
 
-/// The lanes of any part that are not zero.
+/// Returns a mask of the lanes that are nonzero in any part.
 pub fn any(ctx: &mut Lower<'_>, x: Value) -> Word {
     nonzero(ctx, x, LaneRules::mask_or)
 }
 
-/// The lanes that are not zero in every part.
+/// Returns a mask of the lanes that are nonzero in every part.
 pub fn all(ctx: &mut Lower<'_>, x: Value) -> Word {
     nonzero(ctx, x, LaneRules::mask_and)
 }
@@ -99,7 +101,7 @@ fn nonzero<'a>(ctx: &mut Lower<'a>, x: Value, join: fn(&mut Lower<'a>, Word, Wor
     mask
 }
 
-/// The highest bit of each lane: two parts make a word.
+/// Returns the highest bit of each lane: one word for two parts.
 pub fn high_bits(ctx: &mut Lower<'_>, x: Value) -> Words {
     let mut words: SmallVec<[Word; 2]> = SmallVec::new();
     for part in (0..ctx.count_parts(x)).step_by(2) {
@@ -112,13 +114,13 @@ pub fn high_bits(ctx: &mut Lower<'_>, x: Value) -> Words {
     Words::new(words)
 }
 
-/// The part at hand of the upper half of a vector.
+/// Returns the current part of the upper half of a vector.
 pub fn upper(ctx: &mut Lower<'_>, x: Value) -> Lanes {
     let part = ctx.part + ctx.count_parts(x) / 2;
     ctx.part_lanes(x, part)
 }
 
-/// Of the parts of both, those of `y` behind those of `x`, the one with this number: that of the part at hand by a factor, and something more.
+/// Returns part `ctx.part * factor + plus` of the concatenation of `x` and `y`.
 pub fn joined(ctx: &mut Lower<'_>, x: Value, y: Value, factor: u8, plus: u8) -> Lanes {
     let number = ctx.part * factor + plus;
     match number.checked_sub(ctx.count_parts(x)) {
@@ -127,7 +129,8 @@ pub fn joined(ctx: &mut Lower<'_>, x: Value, y: Value, factor: u8, plus: u8) -> 
     }
 }
 
-/// An instruction whose operands and result have other numbers of parts, or that moves lanes from one to another.
+/// Lowers an instruction that moves lanes between parts, or whose operands and result have
+/// different numbers of parts.
 pub fn across(ctx: &mut Lower<'_>, opcode: Opcode, ty: Type, args: &[Value]) -> Option<InstOutput> {
     let mut regs: SmallVec<[Reg; 4]> = SmallVec::new();
     for part in 0..vector_registers(ty)? {

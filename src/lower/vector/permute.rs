@@ -1,5 +1,6 @@
-//! Shuffles by constants, and parts of vectors. How many instructions one takes depends on all of its bytes (whether lanes stay in place, which vectors
-//! they come from, whether these are the same), which no pattern can say; the instructions themselves come from the rules.
+//! Lowers shuffles by constants, and extraction of vector parts. The cost of a shuffle depends on
+//! all of its bytes: whether lanes stay in position, and which vectors they come from. Patterns
+//! cannot express this. The instructions themselves come from the rules.
 
 use super::{LaneRules, Lanes, memory};
 use crate::inst::LANES;
@@ -9,18 +10,18 @@ use crate::lower::words::Word;
 use crate::shape::register_type;
 use cranelift_codegen::ir::{Immediate, InstructionData, Opcode, Type, Value, ValueDef, types};
 
-/// How many shuffles of one another are followed.
+/// The number of nested shuffles that are followed.
 const MAX_DEPTH: u32 = 8;
 
-/// Lane indices below this are lanes.
+/// Lane indices below this bound are in the first vector.
 const COUNT: u32 = LANES as u32;
 
-/// The upper half of the lanes of a vector of the type.
+/// Returns the upper half of a vector of the type.
 pub fn upper_half(ctx: &mut Lower<'_>, ty: Type, x: Lanes) -> Lanes {
     from_lane(ctx, x, ty.lane_count() / 2)
 }
 
-/// The lanes from one on.
+/// Returns the lanes from `first` on, moved to the first lanes.
 fn from_lane(ctx: &mut Lower<'_>, x: Lanes, first: u32) -> Lanes {
     if first == 0 || x.is_splat() {
         return x;
@@ -29,7 +30,7 @@ fn from_lane(ctx: &mut Lower<'_>, x: Lanes, first: u32) -> Lanes {
     ctx.shuffle_lanes(x, index)
 }
 
-/// The first lanes of `x`, as many as the type has, and those of `y` behind them.
+/// Concatenates the lanes of `x` and `y`, each with the lane count of the type.
 pub fn concat(ctx: &mut Lower<'_>, ty: Type, x: Lanes, y: Lanes) -> Lanes {
     let count = ty.lane_count();
     let moved = match y.is_splat() {
@@ -43,23 +44,24 @@ pub fn concat(ctx: &mut Lower<'_>, ty: Type, x: Lanes, y: Lanes) -> Lanes {
     ctx.lane_select(Word::Const(upper), moved, x)
 }
 
-/// A vector that a shuffle takes lanes of.
+/// A source vector of a shuffle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     /// A value.
     Value(Value),
-    /// A shuffle of bytes that moves whole lanes.
+    /// A byte shuffle that moves whole lanes.
     Shuffled(Value),
 }
 
-/// The lanes of a cast to the type, if a shuffle of bytes moves whole lanes of what was cast to bytes.
+/// Returns the lanes of a cast to the type, if the operand is a byte shuffle that moves whole lanes
+/// of a vector that was cast to bytes.
 pub fn whole_lanes(ctx: &mut Lower<'_>, ty: Type, value: Value) -> Option<Lanes> {
     let (args, imm) = shuffled(ctx, value)?;
     let index = moved_lanes(ctx.func, ty, imm)?;
     let [x, y] = args.map(|arg| source(ctx, ty, arg, MAX_DEPTH));
     let (x, y) = (x?, y?);
     let count = ty.lane_count();
-    // The other lanes go along with the first ones.
+    // The unused lanes get the same indices as the first lanes.
     let numbers = index
         .iter()
         .map(|&lane| if lane < count { lane } else { lane - count + COUNT });
@@ -78,7 +80,7 @@ fn shuffled(ctx: &Lower<'_>, value: Value) -> Option<([Value; 2], Immediate)> {
     }
 }
 
-/// What a value was cast from, or shuffled, in as many lanes as the type has.
+/// Returns the source of a value that is a cast or a shuffle, if it has the lane count of the type.
 fn source(ctx: &Lower<'_>, ty: Type, value: Value, depth: u32) -> Option<Source> {
     let depth = depth.checked_sub(1)?;
     if let Some((args, imm)) = shuffled(ctx, value) {
@@ -104,7 +106,7 @@ fn source(ctx: &Lower<'_>, ty: Type, value: Value, depth: u32) -> Option<Source>
     (from.lane_count() == ty.lane_count() && register_type(from).is_some()).then_some(Source::Value(arg))
 }
 
-/// The lanes of both vectors that the bytes name, those of `y` from sixteen on. There is a byte for each lane.
+/// Selects a lane for each byte; lanes of `y` are numbered from sixteen on.
 pub fn shuffle(ctx: &mut Lower<'_>, x: Value, y: Value, bytes: &[u8]) -> Lanes {
     choose(ctx, types::I8X16, Source::Value(x), Source::Value(y), bytes)
 }

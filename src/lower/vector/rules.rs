@@ -1,5 +1,6 @@
-//! What the rules for vectors call. ISLE makes one trait of all rules; its implementation in `lower/isle.rs` has a line for each method here. What a
-//! method does stands where `isle/` declares it.
+//! The Rust part of the rules for vectors. ISLE generates one trait for all rules; its
+//! implementation in `lower/isle.rs` has a line for each method here. The declarations in `isle/`
+//! document the methods.
 
 use super::mask::MaskOf;
 use super::{LaneRules, Lanes, Splat, float, is_long, is_short, memory, modulo_back, permute};
@@ -17,7 +18,7 @@ use npu_mc::errata::Erratum;
 use smallvec::smallvec;
 
 impl Lower<'_> {
-    // Instructions on the lanes of a mask.
+    // Masked instructions.
 
     pub(in crate::lower) fn emit_v_tkvv(&mut self, op: &Op, old: Vector, mask: Word, a: Vector, b: Vector) -> Vector {
         self.emit_masked(mask, *op, &[a.0, b.0], 0, old)
@@ -53,7 +54,7 @@ impl Lower<'_> {
         });
     }
 
-    // Operands of operations on lanes.
+    // Operands of lane operations.
 
     pub(in crate::lower) fn lanes_vec(&mut self, lanes: Lanes) -> Vector {
         Vector(self.vector_reg(lanes))
@@ -280,7 +281,7 @@ impl Lower<'_> {
     }
 }
 
-/// What the algorithms on lanes ask the rules for.
+/// The rules that the algorithms on lanes call.
 impl LaneRules for Lower<'_> {
     fn lane_select(&mut self, mask: Word, x: Lanes, y: Lanes) -> Lanes {
         generated::constructor_lane_select(self, mask, x, y)
