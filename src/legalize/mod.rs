@@ -75,7 +75,7 @@ pub(crate) fn vectors(func: &mut Function, isa: &Isa, types: TypeSet) -> Result<
 ///
 /// [`CompileError::Internal`] if the function has no room for more memory flags.
 pub(crate) fn run(func: &mut Function, isa: &Isa, opcodes: &OpcodeSet) -> Result<(), CompileError> {
-    if atomics::OPCODES.iter().any(|&opcode| opcodes.contains(opcode)) {
+    if opcodes.has_any(&atomics::OPCODES) {
         // The runtime implements the lock itself with plain accesses.
         let lock = match isa.settings().atomics {
             _ if isa.is_for_runtime() => None,
@@ -85,13 +85,13 @@ pub(crate) fn run(func: &mut Function, isa: &Isa, opcodes: &OpcodeSet) -> Result
         };
         atomics::run(func, lock)?;
     }
-    if convert::OPCODES.iter().any(|&opcode| opcodes.contains(opcode)) {
+    if opcodes.has_any(&convert::OPCODES) {
         convert::run(func);
     }
-    if stacks::OPCODES.iter().any(|&opcode| opcodes.contains(opcode)) {
+    if opcodes.has_any(&stacks::OPCODES) {
         stacks::run(func);
     }
-    if tls::OPCODES.iter().any(|&opcode| opcodes.contains(opcode)) && tls::has_symbols(func) {
+    if opcodes.has_any(&tls::OPCODES) && tls::has_symbols(func) {
         tls::run(func, opcodes.contains(Opcode::StackSwitch));
     }
     tables::run(func);

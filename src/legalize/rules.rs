@@ -80,6 +80,22 @@ pub fn conditions() -> &'static [(LegalizeCondition, &'static str)] {
 pub(crate) struct OpcodeSet([u64; 4]);
 
 impl OpcodeSet {
+    /// Returns the opcodes of a function. Passes use it to skip functions without their opcodes.
+    pub fn of(func: &Function) -> Self {
+        let mut set = Self::default();
+        for block in func.layout.blocks() {
+            for inst in func.layout.block_insts(block) {
+                set.insert(func.dfg.insts[inst].opcode());
+            }
+        }
+        set
+    }
+
+    /// Returns whether the set contains one of the opcodes.
+    pub fn has_any(&self, opcodes: &[Opcode]) -> bool {
+        opcodes.iter().any(|&opcode| self.contains(opcode))
+    }
+
     /// Adds an opcode.
     pub fn insert(&mut self, opcode: Opcode) {
         self.0[usize::from(opcode as u8 >> 6)] |= 1 << (opcode as u8 & 63);

@@ -15,6 +15,7 @@ pub use verify::{verify, verify_function};
 
 use crate::error::CompileError;
 use crate::isa::Isa;
+use crate::legalize::OpcodeSet;
 use crate::passes::{Pass, Recorder, Stage};
 use crate::timing::Step;
 use clif_opt::clean::{self, resolve_aliases};
@@ -25,7 +26,6 @@ use clif_opt::{
 };
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::ir::{Function, Opcode};
 use cranelift_codegen::settings::OptLevel;
 
 /// Optimizes the function and brings it into the form that lowering expects: without unreachable
@@ -167,29 +167,6 @@ fn finish_loops(
         check(ctx, isa)?;
     }
     Ok(())
-}
-
-/// The set of opcodes of a function. Lets passes skip functions without their opcodes.
-#[derive(Clone, Copy, Debug, Default)]
-struct OpcodeSet([u64; 4]);
-
-impl OpcodeSet {
-    fn of(func: &Function) -> Self {
-        let mut set = [0; 4];
-        for block in func.layout.blocks() {
-            for inst in func.layout.block_insts(block) {
-                let opcode = func.dfg.insts[inst].opcode() as u8;
-                set[usize::from(opcode >> 6)] |= 1 << (opcode & 63);
-            }
-        }
-        Self(set)
-    }
-
-    /// Returns whether the set contains one of the opcodes.
-    fn has_any(self, opcodes: &[Opcode]) -> bool {
-        let has = |&opcode: &Opcode| self.0[usize::from(opcode as u8 >> 6)] >> (opcode as u8 & 63) & 1 != 0;
-        opcodes.iter().any(has)
-    }
 }
 
 /// Recomputes the control-flow graph, the dominator tree and the loop analysis.
