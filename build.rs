@@ -1,5 +1,6 @@
-//! Makes the lowering rules: what npu-mc's build script made of td, CLIF's own extractors, the hand-written rules, all of it to Rust.
-//! Takes the settings and the table of legalization from where npu-mc's build script put them.
+//! Generates the lowering rules: compiles the ISLE that npu-mc's build script generated from td,
+//! CLIF's extractors and the hand-written rules to Rust. Includes the settings and the legalization
+//! table from npu-mc's build script.
 
 #[path = "build/rules.rs"]
 mod rules;
@@ -10,7 +11,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Hand-written ISLE, in the order of reading. The prelude comes first, the rules made from td after CLIF's terms.
+/// The hand-written ISLE files, in reading order. The prelude comes first; the rules from td come
+/// after CLIF's terms.
 const PRELUDE: &str = "isle/prelude.isle";
 const RULES: &[&str] = &[
     "isle/words.isle",
@@ -27,7 +29,7 @@ const RULES: &[&str] = &[
     "isle/vector.isle",
 ];
 
-/// What the generated code calls the ISLE that was made of td.
+/// The name of the ISLE from td in the generated code.
 const TD_ISLE: &str = "<TD>/td.isle";
 
 fn main() -> ExitCode {
@@ -44,7 +46,8 @@ fn build() -> Result<(), String> {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
     let root = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").ok_or("CARGO_MANIFEST_DIR is not set")?);
 
-    // A cache of code has this in its keys. The hash may change with the version of Rust, which does no harm there.
+    // The hash is part of the keys of a code cache. It may change with the version of Rust, which
+    // only causes misses.
     let mut generated = DefaultHasher::new();
     let td_isle = made("ISLE")?;
     for (name, file) in [
@@ -74,7 +77,7 @@ fn build() -> Result<(), String> {
     for file in std::iter::once(&PRELUDE).chain(RULES) {
         sources.push(source(&root.join(file), &format!("/{file}"), file)?);
     }
-    // The folder of td comes first: it may be below the root.
+    // The prefix of the td directory comes first, because it may be below the root.
     let mut prefixes = vec![prefix(&td_isle, TD_ISLE)];
     if std::env::var_os("CARGO_FEATURE_RULE_SWITCHES").is_some() {
         let switched = out.join("switched");
@@ -103,7 +106,8 @@ fn build() -> Result<(), String> {
     std::fs::write(out.join("lower_isle.rs"), code).map_err(|e| e.to_string())
 }
 
-/// Copies of the sources whose rules can be turned off, in the order of reading; `clif` has CLIF's terms. Writes the table of the rules.
+/// Writes copies of the sources whose rules can be disabled, and the table of the rules. Returns
+/// the files in reading order; `clif` contains CLIF's terms.
 fn with_switches(folder: &Path, sources: &[rules::Source], clif: &Path, table: &Path) -> Result<Vec<PathBuf>, String> {
     let mut switches = switches::Switches::default();
     let mut files = Vec::new();
@@ -120,14 +124,14 @@ fn with_switches(folder: &Path, sources: &[rules::Source], clif: &Path, table: &
         write(&path).map_err(|e| format!("{}: {e}", path.display()))?;
         files.push(path);
     }
-    // The prelude, CLIF's terms, the rules made of td, the others.
+    // The order is: prelude, CLIF's terms, rules from td, other rules.
     files.swap(0, 1);
     files.insert(1, clif.to_owned());
     std::fs::write(table, switches.table()).map_err(|e| e.to_string())?;
     Ok(files)
 }
 
-/// A file of rules, with its name in the generated code and the one that people know.
+/// Reads a file of rules; `name` is its name in the generated code, and `shown` the name for users.
 fn source(path: &Path, name: &str, shown: &str) -> Result<rules::Source, String> {
     let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
     Ok(rules::Source {
@@ -137,10 +141,11 @@ fn source(path: &Path, name: &str, shown: &str) -> Result<rules::Source, String>
     })
 }
 
-/// A file that the build script of npu-mc made of td.
+/// Returns the path of a file that the build script of npu-mc generated from td.
 fn made(what: &str) -> Result<PathBuf, String> {
     let path = std::env::var_os(format!("DEP_NPU_TD_{what}"));
-    let path = PathBuf::from(path.ok_or_else(|| format!("npu-mc does not tell where its {what} is"))?);
+    let path =
+        PathBuf::from(path.ok_or_else(|| format!("npu-mc's build script did not report the path of its {what}"))?);
     println!("cargo::rerun-if-changed={}", path.display());
     Ok(path)
 }

@@ -1,34 +1,38 @@
-//! Makes the generated rules say which of them made an instruction: for the feature `explain`.
+//! Instruments the generated rules to record which rule emitted an instruction: for the feature
+//! `explain`.
 //!
-//! The code that the ISLE compiler makes has a function for each term and a comment `// Rule at FILE line N.` before each way out of it. Each function gets
-//! a line at its start and one at each way out, which tell the context when a rule starts and which one is done; a table has the rules by number.
-//! Constructors of machine instructions, whose names start with an upper-case letter, stay as they are: they say what is emitted, not why.
+//! The output of the ISLE compiler has a function for each term, and a comment `// Rule at FILE
+//! line N.` before each return. One line is added at the start of each function and one at each
+//! return. They report to the context when a rule starts and which rule was applied. A table
+//! contains the rules by number. Constructors of machine instructions, whose names start with an
+//! upper-case letter, are not changed: they describe what is emitted and not why.
 
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// A file of ISLE: the name that the ISLE compiler gives it, the one that it has in the table, and its text.
+/// A file of ISLE: its name for the ISLE compiler, its name in the table, and its text.
 pub struct Source {
     pub name: String,
     pub shown: String,
     pub text: String,
 }
 
-/// What is written before the line of a rule in the generated code.
+/// The text before the location of a rule in the generated code.
 const MARK: &str = "// Rule at ";
 
 /// The functions that the rules call, in the trait that the compiler implements.
-const HOOKS: &str = "    /// A rule is about to be looked for; gives a number for `rule_done`.
+const HOOKS: &str = "    /// Called before the rules of a term are tried. Returns a number for `rule_done`.
     fn rule_starts(&mut self) -> usize;
-    /// The rule with this number in `RULES` has made what was made since.
+    /// Called when a rule has been applied. `started` is the result of `rule_starts`; `rule` is
+    /// the number of the rule in `RULES`.
     fn rule_done(&mut self, started: usize, rule: u16);
 ";
 
-/// The code with the calls, and the table.
+/// Returns the instrumented code and the table.
 pub fn instrument(code: &str, sources: &[Source]) -> Result<(String, String), String> {
     let mut out = String::with_capacity(code.len() + code.len() / 8);
     let mut table = Table::default();
-    // The function at hand: its term, and whether its body has begun.
+    // The term of the current function, if the function is instrumented.
     let mut term: Option<&str> = None;
     let mut has_trait = false;
     for line in code.lines() {
@@ -55,7 +59,7 @@ pub fn instrument(code: &str, sources: &[Source]) -> Result<(String, String), St
     }
     let starts = out.matches("C::rule_starts(ctx)").count();
     if !has_trait || starts == 0 || table.rows.is_empty() {
-        return Err("the code of the rules has another form than the one that `explain` knows".to_owned());
+        return Err("the code of the ISLE compiler does not have the form that `explain` expects".to_owned());
     }
     Ok((out, table.text()))
 }
@@ -68,7 +72,7 @@ struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// The number of the rule of a term at `FILE line N`.
+    /// Returns the number of the rule of a term at `FILE line N`.
     fn number(&mut self, term: &'a str, place: &'a str, sources: &[Source]) -> Result<usize, String> {
         if let Some(&number) = self.numbers.get(&(term, place)) {
             return Ok(number);
@@ -94,7 +98,8 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Where the rule at `FILE line N` comes from, and its text. The ISLE compiler counts lines from 0.
+/// Returns the location and the text of the rule at `FILE line N`. The ISLE compiler counts lines
+/// from 0.
 pub fn rule_at(place: &str, sources: &[Source]) -> Option<(String, String)> {
     let (file, number) = place.rsplit_once(" line ")?;
     let number: usize = number.parse().ok()?;
@@ -102,7 +107,7 @@ pub fn rule_at(place: &str, sources: &[Source]) -> Option<(String, String)> {
     let start = source.text.lines().take(number).map(|line| line.len() + 1).sum();
     let text = source.text.get(start..)?;
     let text = expression(text.get(text.find("(rule")?..)?)?;
-    // What was made of td says so in the line before.
+    // In the ISLE from td, the line before a rule contains its location in td.
     let before = number.checked_sub(1).and_then(|before| source.text.lines().nth(before));
     let place = match before.and_then(|line| line.strip_prefix(";; td/")) {
         Some(td) => format!("td/{td}"),
@@ -111,7 +116,7 @@ pub fn rule_at(place: &str, sources: &[Source]) -> Option<(String, String)> {
     Some((place, text.to_owned()))
 }
 
-/// The expression in parentheses that the text begins with.
+/// Returns the expression in parentheses at the start of the text.
 pub fn expression(text: &str) -> Option<&str> {
     let mut depth = 0usize;
     let mut is_comment = false;

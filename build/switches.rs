@@ -1,11 +1,13 @@
-//! Gives each rule of lowering a condition that can be turned off: for the feature `rule-switches`.
+//! Adds a condition to each lowering rule, by which the rule can be disabled: for the feature
+//! `rule-switches`.
 //!
-//! `(rule PATTERN EXPR)` becomes `(rule PATTERN (if (rule_is_on N)) EXPR)` on the same lines. Constructors of machine instructions, whose names start
-//! with an upper-case letter, stay as they are: their records cannot be removed without the rules that use them.
+//! `(rule PATTERN EXPR)` becomes `(rule PATTERN (if (rule_is_on N)) EXPR)` on the same lines.
+//! Constructors of machine instructions, whose names start with an upper-case letter, are not
+//! changed: their records cannot be removed without the rules that use them.
 
 use crate::rules::{Source, expression, rule_at};
 
-/// What the prelude has in addition.
+/// The additional declarations for the prelude.
 pub const TERM: &str = "\n(decl pure partial rule_is_on (u32) Unit)\n(extern constructor rule_is_on rule_is_on)\n";
 
 /// The rules that have a condition, by number.
@@ -13,7 +15,7 @@ pub const TERM: &str = "\n(decl pure partial rule_is_on (u32) Unit)\n(extern con
 pub struct Switches(Vec<(String, String)>);
 
 impl Switches {
-    /// The text of a file with a condition in each of its rules.
+    /// Returns the text of a file with a condition in each of its rules.
     pub fn add_to(&mut self, source: &Source) -> Result<String, String> {
         let mut out = String::with_capacity(source.text.len() * 5 / 4);
         let mut at = 0;
@@ -35,7 +37,7 @@ impl Switches {
         Ok(out)
     }
 
-    /// The table of the rules.
+    /// Returns the source of the table of the rules.
     pub fn table(&self) -> String {
         let rows: String = self
             .0
@@ -46,7 +48,7 @@ impl Switches {
     }
 }
 
-/// Where the next rule starts.
+/// Returns the offset of the next rule.
 fn next_rule(text: &str, from: usize) -> Option<usize> {
     let mut at = from;
     for line in text[from..].split_inclusive('\n') {
@@ -59,7 +61,8 @@ fn next_rule(text: &str, from: usize) -> Option<usize> {
     None
 }
 
-/// The pattern of the rule that starts here, and where it is: behind the name and the priority.
+/// Returns the pattern of the rule at this offset, and the offset of the pattern. It follows the
+/// name and the priority.
 fn pattern_of(text: &str, rule: usize) -> Option<(usize, &str)> {
     let open = rule + 1 + text.get(rule + 1..)?.find('(')?;
     Some((open, expression(&text[open..])?))

@@ -1,4 +1,4 @@
-//! The pipeline on one page. What stands here is all that happens to a function, in order.
+//! The compilation pipeline: all steps for a function, in order.
 
 use crate::abi::registers;
 use crate::code::CompiledCode;
@@ -39,7 +39,7 @@ pub fn run(
     opt::verify(ctx, isa.flags())?;
     stages.done(Step::Verify);
     let types = legalize::TypeSet::of(&ctx.func);
-    // What the program itself calls.
+    // The functions that the program itself declares.
     let callees = ctx.func.dfg.ext_funcs.len();
     let refused = legalize::vectors(&mut ctx.func, isa, types)?;
     let (sig, callees, opcodes) = validate::run(&ctx.func, isa, types, callees, refused)?;
@@ -53,7 +53,7 @@ pub fn run(
     intrinsics::finish(&mut ctx.func, &expanded);
     stages.keep(Stage::Opt, || ctx.func.display().to_string());
 
-    // Machine instructions on virtual registers.
+    // VCode on virtual registers.
     let conventions = Conventions::of(sig.registers, registers::pinned(isa.flags()));
     let env = registers::env(sig.registers, registers::pinned(isa.flags()));
     let register_set = sig.registers;
@@ -73,16 +73,17 @@ pub fn run(
     explaining.vcode(&vcode);
     stages.done(Step::Operands);
 
-    // Registers and the frame.
+    // Register allocation and the frame.
     let output = regalloc::run(&vcode, env, isa, &mut buffers.allocator)?;
     stages.keep(Stage::Regalloc, || regalloc::display(&vcode, output));
-    // Routines of the runtime leave `fp` as it is. The one that throws exceptions must not have a frame.
+    // Runtime routines do not change `fp`. The routine that throws exceptions must not have a
+    // frame.
     let frame_pointer = vcode.uses_frame_pointer || isa.flags().preserve_frame_pointers() && !isa.is_for_runtime();
     let frame = frame::layout(&ctx.func, &vcode, output, register_set, frame_pointer)?;
     let has_handlers = vcode.has_handlers;
     stages.done(Step::Frame);
 
-    // Instructions of the machine.
+    // Machine instructions.
     let reasons = std::mem::take(&mut vcode.reasons);
     let mut func = expand::expand(vcode, output, &frame, isa)?;
     stages.keep(Stage::Expand, || func.to_string());
@@ -90,10 +91,11 @@ pub fn run(
         copyprop::run(&mut func, conventions);
     }
     stages.keep(Stage::Copyprop, || func.to_string());
-    // Nothing in the code leads to handlers. They need no registers from before, so passes over single blocks are right about them, but
-    // not those that follow the control flow.
+    // The machine code has no control flow edges to handlers. Handlers read no registers from
+    // before the throw, so passes on single basic blocks are correct. Passes that follow the
+    // control flow are not.
     let runs = |pass: Pass| isa.runs(pass) && !has_handlers;
-    // A function that removes its arguments does so where it removes the frame.
+    // If the function removes its stack arguments, it must do so where it removes the frame.
     if runs(Pass::Wrap) && frame.layout.popped == 0 {
         wrap::run(&mut func, rename::free(register_set, []), conventions);
     }

@@ -1,4 +1,4 @@
-//! A compiler that keeps its memory from one function to the next.
+//! A compiler that reuses its memory from one function to the next.
 
 use crate::code::CompiledCode;
 use crate::compile;
@@ -11,19 +11,20 @@ use cranelift_codegen::control::ControlPlane;
 use std::cell::RefCell;
 use std::fmt;
 
-/// Compiles one function after another, and keeps the memory that it works in, so that the second allocates little.
+/// A compiler that reuses its memory for each function, so that later functions allocate little.
 ///
-/// What is kept is memory alone, never anything about a function: the same input gives the same bytes, whatever was compiled
-/// before. It grows to what the largest function needed; drop the compiler to give it back.
+/// The compiler keeps only memory and no information about functions: the same input produces the
+/// same bytes, whatever was compiled before. The memory grows to the size that the largest function
+/// needs. Drop the compiler to free it.
 ///
-/// | kept | by |
+/// | memory | kept by |
 /// |---|---|
-/// | tables and result of register allocation, with `regalloc_algorithm=backtracking` | this type |
-/// | control flow graph, dominator tree, loops | the caller's [`Context`]: use it again, after [`Context::clear`] |
-/// | what [`CompiledCode`] is made of | nobody: the caller has it |
+/// | register allocation, with `regalloc_algorithm=backtracking` | this type |
+/// | CFG, dominator tree, loops | the caller's [`Context`]; reuse it after [`Context::clear`] |
+/// | [`CompiledCode`] | not kept: the caller owns it |
 ///
-/// It knows no target, so one serves them all. It is not shared: a thread that compiles has one of its own, as it has a
-/// [`Context`].
+/// One compiler can compile for all targets. It is not shared: each thread needs its own compiler
+/// and its own [`Context`].
 ///
 /// ```
 /// use cranelift_codegen::{Context, control::ControlPlane, settings};
@@ -49,11 +50,12 @@ pub struct Compiler {
     buffers: Buffers,
 }
 
-/// The memory that is kept, by the stage that works in it. A stage leaves anything in it and expects nothing: who uses a buffer
-/// clears it first, for the last function may have ended anywhere.
+/// The reused memory, by the stage that uses it. The contents are undefined between uses. The user
+/// of a buffer clears it first, because the compilation of the previous function may have stopped
+/// at any point.
 #[derive(Default)]
 pub(crate) struct Buffers {
-    /// The allocator's tables and its result.
+    /// The tables and the result of the register allocator.
     pub allocator: regalloc2::Ctx,
 }
 
@@ -64,13 +66,13 @@ impl fmt::Debug for Compiler {
 }
 
 impl Compiler {
-    /// A compiler that has compiled nothing yet.
+    /// Makes a compiler without any allocated memory.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Compiles the function in the context. The context's function is optimized in place; it stays as it is if the target has a
-    /// [cache](crate::cache) with its code.
+    /// Compiles the function in the context. The context's function is optimized in place. It is
+    /// unchanged if the [cache](crate::cache) of the target contains its code.
     ///
     /// # Errors
     ///
@@ -84,7 +86,7 @@ impl Compiler {
         self.compile_with_stages(isa, ctx, ctrl, StageRequest::default())
     }
 
-    /// Compiles the function and keeps the text of intermediate forms.
+    /// Compiles the function and returns the text of intermediate forms with the code.
     ///
     /// # Errors
     ///
@@ -109,8 +111,9 @@ impl Compiler {
         Ok(code)
     }
 
-    /// Compiles the function, whatever the target's cache has, keeps the text of intermediate forms, and says why each instruction is
-    /// there. The code is the same.
+    /// Compiles the function and returns the text of intermediate forms and the provenance of each
+    /// instruction with the code. The function is compiled even if the target's cache contains its
+    /// code. The machine code is the same as that of [`Compiler::compile`].
     ///
     /// # Errors
     ///
@@ -130,14 +133,15 @@ impl Compiler {
 }
 
 thread_local! {
-    /// For those who have no compiler of their own.
+    /// The compiler for callers without their own [`Compiler`].
     static COMPILER: RefCell<Compiler> = RefCell::default();
 }
 
 impl Isa {
     /// Compiles the function in the context. The context's function is optimized in place.
     ///
-    /// The memory that this takes is kept for the next function on the thread; a [`Compiler`] keeps it where the caller wants.
+    /// The thread keeps the memory of the compilation for its next function. Use a [`Compiler`] to
+    /// control the lifetime of this memory.
     ///
     /// # Errors
     ///
@@ -146,7 +150,7 @@ impl Isa {
         self.compile_with_stages(ctx, ctrl, StageRequest::default())
     }
 
-    /// Compiles the function and keeps the text of intermediate forms.
+    /// Compiles the function and returns the text of intermediate forms with the code.
     ///
     /// # Errors
     ///

@@ -1,13 +1,16 @@
-//! What CLIF instructions cost, in machine instructions: for passes that weigh one form of code against another.
+//! The cost of CLIF instructions in machine instructions, for passes that compare two forms of
+//! code.
 //!
-//! The costs are those that td's `InstructionCounts` have measured of an instruction alone. Beside others an instruction may cost less: constants and
-//! extensions become parts of their users, a compare becomes the condition of a branch. These cases stand here.
+//! td's `InstructionCounts` contains the measured cost of each instruction in isolation. In
+//! context, an instruction may cost less: constants and extensions are merged into their users, and
+//! a compare becomes the condition of a branch. This module lists these cases.
 
 use crate::legalize::{self, Legality, LegalizeAction};
 use clif_opt::loops;
 use cranelift_codegen::ir::{Function, Inst, Opcode, Type};
 
-/// What an instruction on scalars costs; `None` if it is a call, or done by a routine of the runtime.
+/// Returns the cost of an instruction on scalars. Returns `None` for a call and for an operation
+/// that a runtime routine implements.
 pub fn scalar(legality: Legality<'_>, func: &Function, inst: Inst) -> Option<u32> {
     let opcode = func.dfg.insts[inst].opcode();
     match opcode {
@@ -29,7 +32,8 @@ pub fn scalar(legality: Legality<'_>, func: &Function, inst: Inst) -> Option<u32
     }
 }
 
-/// What an operation on the sixteen lanes of a vector of this type costs: 1 if the machine does not have it, which callers exclude.
+/// Returns the cost of an operation on the sixteen lanes of a vector of this type. Returns 1 for an
+/// operation that the machine does not have; callers exclude these.
 pub fn lanes(legality: Legality<'_>, opcode: Opcode, ty: Type) -> u32 {
     match legality.action(opcode, ty) {
         Some(LegalizeAction::LibCall | LegalizeAction::Scalarize | LegalizeAction::Refused) | None => 1,

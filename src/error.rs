@@ -1,38 +1,42 @@
-//! What can go wrong between a CLIF function and its machine code, as data.
+//! Compile errors as data.
 //!
-//! Nothing here prints or knows about files: the command line and the filetest runner turn these values into text.
+//! This module prints nothing and accesses no files. The command line and the filetest runner
+//! convert these values to text.
 
 use cranelift_codegen::verifier::VerifierErrors;
 use cranelift_codegen::{CodegenError, ir};
 use std::fmt;
 
-/// Why a function was not compiled.
+/// The reason why a function was not compiled.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum CompileError {
-    /// The function is not valid CLIF. Every fault the verifier found is listed.
+    /// The function is not valid CLIF. Contains all errors of the verifier.
     Verifier(VerifierErrors),
-    /// The function is valid CLIF, but uses something that this target does not offer (yet). Never empty.
+    /// The function is valid CLIF, but uses constructs that this target does not support. Never
+    /// empty.
     Unsupported(Vec<Refusal>),
-    /// The function needs more stack or code than 32-bit offsets can describe.
+    /// The function needs more stack or code than 32-bit offsets can address.
     TooLarge(String),
-    /// regalloc2 gave up, or its checker found its result to be wrong.
+    /// regalloc2 failed, or its checker found an incorrect result.
     Regalloc(String),
     /// An optimization pass of Cranelift failed.
     Optimizer(String),
-    /// The compiler broke a promise that it gave itself: a fault of this crate, whatever the input was.
+    /// An invariant of the compiler is violated. This is always a bug of this crate, whatever the
+    /// input is.
     Internal {
-        /// The stage that noticed, as `--emit` names it.
+        /// The stage that detected the error, by its name for `--emit`.
         stage: &'static str,
-        /// The instruction or table at fault, as text.
+        /// The instruction or table with the error, as text.
         instruction: String,
-        /// What should have been there.
+        /// The expected state.
         expected: &'static str,
     },
 }
 
 impl CompileError {
-    /// A broken invariant: in which stage, at which instruction, and what was expected.
+    /// Makes the error for a violated invariant: the stage, the instruction, and the expected
+    /// state.
     pub(crate) fn internal(stage: &'static str, instruction: impl fmt::Display, expected: &'static str) -> Self {
         Self::Internal {
             stage,
@@ -41,7 +45,7 @@ impl CompileError {
         }
     }
 
-    /// Whether this is a refusal of a construct, as opposed to invalid input or a failure.
+    /// Returns whether this is a refusal of a construct, as opposed to invalid input or a failure.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Unsupported(_))
     }
@@ -74,7 +78,8 @@ impl fmt::Display for CompileError {
     }
 }
 
-/// For those who hold errors of Cranelift. What it has no variant for is [`CodegenError::Unsupported`] with the whole text.
+/// Converts to an error of Cranelift. Variants without a counterpart become
+/// [`CodegenError::Unsupported`] with the full text.
 impl From<CompileError> for CodegenError {
     fn from(error: CompileError) -> Self {
         match error {
@@ -94,19 +99,20 @@ impl From<VerifierErrors> for CompileError {
     }
 }
 
-/// One construct that the target refuses.
+/// A construct that the target refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refusal {
-    /// Name of the function, as CLIF prints it (`%name`).
+    /// The name of the function, as CLIF prints it (`%name`).
     pub function: String,
-    /// The instruction, if it is one, and its text in CLIF.
+    /// The refused instruction and its CLIF text, if an instruction is refused.
     pub inst: Option<(ir::Inst, String)>,
-    /// Source location of the instruction, if it has one.
+    /// The source location of the instruction, if it has one.
     pub srcloc: Option<ir::SourceLoc>,
-    /// What is refused: an opcode with its type, a type in the signature, a calling convention.
+    /// The refused construct: an opcode with its type, a type in the signature, or a calling
+    /// convention.
     pub what: String,
-    /// The nearest thing that works, for the author of the CLIF.
+    /// The nearest supported construct, for the author of the CLIF.
     pub help: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The target as an object: triple, flags, settings, and the door to the compiler.
+//! The target: triple, flags, settings, and the entry point to the compiler.
 
 use crate::cache::CodeCache;
 use crate::passes::{Pass, Passes};
@@ -12,11 +12,12 @@ use std::fmt;
 use std::sync::Arc;
 use target_lexicon::PointerWidth;
 
-/// The target's name. `target-lexicon` does not know the architecture, so this is a type of our own.
+/// The target triple. `target-lexicon` does not contain the architecture, so this is a separate
+/// type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Triple(());
 
-/// The triple in full.
+/// The full triple.
 const FULL: &str = "naplespu-unknown-none-elf";
 
 impl fmt::Display for Triple {
@@ -25,11 +26,11 @@ impl fmt::Display for Triple {
     }
 }
 
-/// A target that is not this one.
+/// The error for a name or triple of another target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LookupError {
-    /// The name or triple is another target's.
+    /// The name or triple of another target.
     Unsupported(String),
 }
 
@@ -45,7 +46,7 @@ impl fmt::Display for LookupError {
 impl std::str::FromStr for Triple {
     type Err = LookupError;
 
-    /// Accepts `naplespu` alone, or followed by a vendor, system and format.
+    /// Accepts `naplespu` alone, or followed by vendor, system and format.
     fn from_str(text: &str) -> Result<Self, LookupError> {
         let arch = text.split('-').next().unwrap_or_default();
         if arch == "naplespu" && text.split('-').count() <= 4 {
@@ -56,7 +57,8 @@ impl std::str::FromStr for Triple {
     }
 }
 
-/// A builder for the target, as `cranelift_codegen::isa::lookup` gives one. It cannot fail: every [`Triple`] is this target's.
+/// Returns a builder for the target, like `cranelift_codegen::isa::lookup`. This cannot fail: every
+/// [`Triple`] belongs to this target.
 pub fn lookup(triple: Triple) -> Builder {
     Builder {
         triple,
@@ -64,16 +66,17 @@ pub fn lookup(triple: Triple) -> Builder {
     }
 }
 
-/// A builder for the target with this name or triple, as `cranelift_codegen::isa::lookup_by_name` gives one.
+/// Returns a builder for the target with this name or triple, like
+/// `cranelift_codegen::isa::lookup_by_name`.
 ///
 /// # Errors
 ///
-/// [`LookupError`] if it is another target's.
+/// Returns [`LookupError`] if it is the name of another target.
 pub fn lookup_by_name(name: &str) -> Result<Builder, LookupError> {
     name.parse().map(lookup)
 }
 
-/// Collects settings of the target.
+/// A builder that collects the settings of the target.
 #[derive(Clone, Debug)]
 pub struct Builder {
     triple: Triple,
@@ -81,16 +84,17 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// The target.
+    /// Returns the target triple.
     pub fn triple(&self) -> Triple {
         self.triple
     }
 
-    /// Sets a setting of the target from text. Shared flags go to [`cranelift_codegen::settings::Configurable`].
+    /// Sets a setting of the target from text. Shared flags are set with
+    /// [`cranelift_codegen::settings::Configurable`].
     ///
     /// # Errors
     ///
-    /// [`SetError`] for an unknown name or a value that does not fit.
+    /// Returns [`SetError`] for an unknown name or an invalid value.
     pub fn set(&mut self, name: &str, value: &str) -> Result<&mut Self, SetError> {
         let setting = Setting::from_name(name).ok_or_else(|| SetError::UnknownName(name.to_owned()))?;
         self.settings.set(setting, value)?;
@@ -101,16 +105,17 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`SetError`] if there is no such setting or it is not a switch.
+    /// Returns [`SetError`] if the setting does not exist or is not a boolean.
     pub fn enable(&mut self, name: &str) -> Result<&mut Self, SetError> {
         self.set(name, "true")
     }
 
-    /// The target with these settings and the shared flags.
+    /// Builds the target from these settings and the shared flags.
     ///
     /// # Errors
     ///
-    /// None today. The result is Cranelift's, and leaves room for settings that contradict one another.
+    /// Currently none. The result type is Cranelift's, and would allow an error for contradictory
+    /// settings.
     pub fn finish(&self, flags: Flags) -> CodegenResult<Arc<Isa>> {
         Ok(Arc::new(Isa::new(
             self.triple,
@@ -121,20 +126,21 @@ impl Builder {
     }
 }
 
-/// What is compiled.
+/// The kind of functions that are compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     /// Functions of a program.
     Program,
-    /// Routines of the runtime. They stay as they are written: they compute ahead of a branch what both ways or the likely way
-    /// want, so that it is under way when the branch waits, and simplification would move it to where it is used. They are
-    /// scheduled before registers are allocated, as they have few; other functions have more registers, but also values that
-    /// live long, which this would make spill.
+    /// Runtime routines. They are compiled as written: they compute the operands of both sides or
+    /// of the likely side before a branch, so that the latency overlaps with the branch.
+    /// Simplification would sink these computations to their uses. Routines are scheduled before
+    /// register allocation, because they may use few registers. Other functions have more
+    /// registers, but also long live ranges, which this scheduling would spill.
     Runtime,
 }
 
 impl Mode {
-    /// The passes that this is worth.
+    /// Returns the passes that run in this mode.
     fn passes(self, flags: &Flags) -> Passes {
         let optimized = flags.opt_level() != OptLevel::None;
         let worth = |pass: &Pass| match pass {
@@ -164,7 +170,8 @@ impl Mode {
 pub struct Isa {
     triple: Triple,
     flags: Flags,
-    /// The flags with the verifier off, for Cranelift's passes, which do not know what ours knows.
+    /// The flags with the verifier off, for Cranelift's passes: Cranelift's verifier rejects
+    /// instructions that `opt::verify` accepts.
     quiet: Flags,
     settings: TargetSettings,
     mode: Mode,
@@ -196,35 +203,37 @@ impl Isa {
         }
     }
 
-    /// Whether it compiles routines of the runtime.
+    /// Returns whether the target compiles runtime routines.
     pub(crate) fn is_for_runtime(&self) -> bool {
         self.mode == Mode::Runtime
     }
 
-    /// The target's name.
+    /// Returns the target's name.
     pub fn name(&self) -> &'static str {
         "naplespu"
     }
 
-    /// The target.
+    /// Returns the target triple.
     pub fn triple(&self) -> Triple {
         self.triple
     }
 
-    /// The shared flags.
+    /// Returns the shared flags.
     pub fn flags(&self) -> &Flags {
         &self.flags
     }
 
-    /// The target's own settings.
+    /// Returns the settings of this target.
     pub fn settings(&self) -> &TargetSettings {
         &self.settings
     }
 
-    /// The target as the runtime is compiled for: its routines are worth optimizing whatever the program asks for.
+    /// Returns the target for the compilation of the runtime. Routines are always optimized,
+    /// whatever flags the program uses.
     pub fn for_runtime(&self) -> Self {
         let flags = with_flag(&self.flags, "opt_level", "speed");
-        // What the program's atomic operations become makes no difference to the runtime's, which are plain accesses.
+        // The setting for the program's atomic operations does not affect the runtime, which uses
+        // plain accesses.
         let settings = TargetSettings {
             atomics: TargetSettings::default().atomics,
             ..self.settings.clone()
@@ -235,7 +244,8 @@ impl Isa {
         }
     }
 
-    /// The target with a cache: what is compiled for it, by whatever compiler or module, is looked for there first.
+    /// Returns the target with a cache. Every compiler and module for this target searches the
+    /// cache before it compiles.
     #[must_use]
     pub fn with_cache(&self, cache: Arc<dyn CodeCache>) -> Self {
         Self {
@@ -244,13 +254,14 @@ impl Isa {
         }
     }
 
-    /// Its cache.
+    /// Returns the cache, if the target has one.
     pub(crate) fn cache(&self) -> Option<&dyn CodeCache> {
         self.cache.as_deref()
     }
 
-    /// All that changes the code of a function, as text: shared flags, settings of the target, passes, and whether routines of the
-    /// runtime are compiled. Two targets with equal texts give equal code.
+    /// Returns a text of everything that affects the code of a function: shared flags, settings of
+    /// the target, passes, and whether it is a runtime routine. Two targets with equal texts
+    /// produce equal code.
     pub fn code_settings(&self) -> String {
         let passes: Vec<&str> = Pass::ALL
             .iter()
@@ -267,7 +278,7 @@ impl Isa {
         )
     }
 
-    /// The target without a pass.
+    /// Returns the target without a pass.
     #[must_use]
     pub fn without_pass(&self, pass: Pass) -> Self {
         let mut isa = self.clone();
@@ -275,22 +286,23 @@ impl Isa {
         isa
     }
 
-    /// Whether the pass is part of the pipeline.
+    /// Returns whether the pass is part of the pipeline.
     pub fn runs(&self, pass: Pass) -> bool {
         self.passes.contains(pass)
     }
 
-    /// The shared flags with the verifier off.
+    /// Returns the shared flags with the verifier off.
     pub(crate) fn quiet_flags(&self) -> &Flags {
         &self.quiet
     }
 
-    /// Whether the machine is taken to have the erratum, so that code works around it.
+    /// Returns whether the code must work around the erratum.
     pub fn has_erratum(&self, erratum: Erratum) -> bool {
         self.settings.works_around(erratum)
     }
 
-    /// What `cranelift-frontend` wants to know: 32-bit addresses, `system_v`, and no pages, for which a cache line stands.
+    /// Returns the configuration for `cranelift-frontend`: 32-bit addresses and `system_v`. The
+    /// machine has no pages; the page size is that of a cache line.
     pub fn frontend_config(&self) -> TargetFrontendConfig {
         TargetFrontendConfig {
             default_call_conv: CallConv::SystemV,

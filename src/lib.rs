@@ -1,9 +1,11 @@
-//! A compiler back end for the NaplesPU (NPU), a GPU-like many-core, in Cranelift's style and outside Cranelift's tree.
+//! A compiler back end for the NaplesPU (NPU), a GPU-like many-core processor. It follows
+//! Cranelift's structure, but is outside Cranelift's source tree.
 //!
 //! # Contract
 //!
-//! A function in CLIF goes in, machine code comes out ([`Isa::compile`], [`Compiler`]), or an error that says why not
-//! ([`CompileError`]). Valid CLIF is compiled or refused by name; nothing panics.
+//! The input is a function in CLIF, and the output machine code ([`Isa::compile`], [`Compiler`]) or
+//! an error with the reason ([`CompileError`]). Valid CLIF is either compiled, or refused with the
+//! name of the construct. The compiler never panics.
 //!
 //! ```
 //! use cranelift_codegen::{Context, control::ControlPlane, settings};
@@ -19,35 +21,40 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # The pipeline, in the order of reading
+//! # The pipeline, in reading order
 //!
-//! | module | what it does |
+//! | module | task |
 //! |---|---|
-//! | `compiler` | [`Compiler`], which keeps its memory from one function to the next |
-//! | `compile` | the pipeline on one page |
-//! | [`legalize`] | what becomes of each CLIF instruction on each type |
-//! | `validate` | what this target refuses |
+//! | `compiler` | [`Compiler`], which reuses its memory from one function to the next |
+//! | `compile` | the pipeline |
+//! | [`legalize`] | legalization by opcode and type |
+//! | `validate` | refusals |
 //! | `opt` | passes on CLIF: Cranelift's, and those of this back end |
 //! | `lower` | CLIF to VCode by ISLE rules |
-//! | `regalloc` | regalloc2 over the VCode |
+//! | `regalloc` | register allocation with regalloc2 |
 //! | `frame` | the stack frame |
-//! | `finish` | machine instructions: copies, masks, order, branches |
+//! | `finish` | post-RA passes on machine instructions: copies, masks, scheduling, branches |
 //! | `encode` | bytes, relocations, debug information |
-//! | [`unwind`] | how to leave a function at each instruction, from its bytes |
+//! | [`unwind`] | unwind information for each instruction, from the bytes of a function |
 //!
-//! Around it: [`cache`] (what a cache of compiled functions is), [`isa`] (builder), [`settings`], [`abi`] (calling convention), `inst` (machine instructions of the
-//! VCode), `vcode`, [`runtime`] (routines the machine lacks), [`shape`] (what a value consists of), `cost` (what CLIF instructions cost), [`intrinsics`], [`timing`].
+//! Other modules: [`cache`] (interface for caches of compiled functions), [`isa`] (builder),
+//! [`settings`], [`abi`] (calling convention), `inst` (machine instructions of the VCode), `vcode`,
+//! [`runtime`] (routines for operations without an instruction), [`shape`] (registers of each CLIF
+//! type), `cost` (cost of CLIF instructions), [`intrinsics`], [`timing`].
 //!
 //! # Other crates
 //!
-//! This one is the compiler alone. `clif-opt` has the passes that depend on no machine, `naplespu-runtime` the routines in CLIF, `naplespu-jit` runs compiled code on the simulator as a module of
-//! Cranelift, `naplespu-reader` reads CLIF files with their header lines, `naplespu-filetests` and `naplespu-fuzz` test the compiler, and
-//! `naplespu-tools` has `clif-util`.
+//! This crate contains only the compiler. `clif-opt` contains the machine-independent passes, and
+//! `naplespu-runtime` the routines in CLIF. `naplespu-jit` runs compiled code on the simulator as a
+//! module of Cranelift, and `naplespu-reader` reads CLIF files with their header lines.
+//! `naplespu-filetests` and `naplespu-fuzz` test the compiler, and `naplespu-tools` contains
+//! `clif-util`.
 //!
 //! # Limits
 //!
-//! CLIF is compiled for every type: integers of 8 to 128 bits, floats of 16 to 128, and vectors of all of them, those of dynamic
-//! size among them. `docs/clif-support.md` has every instruction on every type, and the short list of what is refused.
+//! All CLIF types are supported: integers of 8 to 128 bits, floats of 16 to 128 bits, and vectors
+//! of these, including dynamic vectors. `docs/clif-support.md` lists every instruction on every
+//! type, and the few refusals.
 
 #![deny(missing_docs)]
 
@@ -99,7 +106,7 @@ pub use opt::verify_function;
 pub use passes::{Pass, Stage, StageRequest};
 pub use stored::NotCode;
 
-/// What the project's own tests look at. Not part of the interface: it changes without notice.
+/// Internals for the project's own tests. Not part of the interface; may change at any time.
 #[doc(hidden)]
 pub mod internals {
     pub use crate::finish::func::MachFunction;

@@ -1,4 +1,5 @@
-//! Register allocation: the machine environment from td/, regalloc2 over the VCode, its checker when asked for.
+//! Register allocation: runs regalloc2 on the VCode with the machine environment from td, and its
+//! checker if the flag is set.
 
 use crate::error::CompileError;
 use crate::inst::MInst;
@@ -12,7 +13,7 @@ use regalloc2::{
 };
 use std::fmt::Write;
 
-/// Writes the chosen registers into the operands.
+/// A visitor that writes the assigned registers into the operands.
 struct Assign<'a>(std::slice::Iter<'a, Allocation>);
 
 impl OperandVisitor for Assign<'_> {
@@ -25,12 +26,13 @@ impl OperandVisitor for Assign<'_> {
     }
 }
 
-/// Writes the registers that were chosen, in the order in which the instruction shows its operands.
+/// Writes the assigned registers into the operands. The order of `allocations` is the order in
+/// which the instruction visits its operands.
 pub fn assign(inst: &mut MInst, allocations: &[Allocation]) {
     inst.visit_operands(&mut Assign(allocations.iter()));
 }
 
-/// The VCode with the registers that were chosen and the moves that were inserted.
+/// Prints the VCode with the assigned registers and the inserted moves.
 pub fn display(vcode: &VCode, output: &Output) -> String {
     use regalloc2::{Edit, Function as _, InstOrEdit};
     let mut text = String::new();
@@ -50,28 +52,33 @@ pub fn display(vcode: &VCode, output: &Output) -> String {
     text
 }
 
-/// What a block weighs beside an instruction in the size of a function.
+/// The weight of a basic block in the size of a function; an instruction has weight 1.
 const BLOCK: usize = 8;
 
-/// Of how many live values at an instruction each weighs as much as the instruction.
+/// The number of live values at an instruction that together have the weight of one instruction.
 const LIVE_VALUES: usize = 64;
 
-/// Whether the function is larger than `limit`, by a size that the work of the backtracking allocator grows with: its instructions, eight
-/// times its blocks, and one for every 64 instructions that a register is live at, from the first that names it to the last. Beyond some
-/// 100,000 of these that work grows with the square of the size in some shapes; that of the other allocator never does.
+/// Returns whether the function is larger than `limit`. The size estimates the time of the
+/// backtracking allocator: the number of instructions, plus eight times the number of basic blocks,
+/// plus one for every 64 instructions at which a register is live, counted from the first to the
+/// last instruction that names it. Beyond about 100,000, the time grows quadratically for some
+/// functions. The time of the single-pass allocator never does.
 fn is_larger(vcode: &VCode, limit: usize) -> bool {
     let (insts, blocks) = (vcode.insts.len(), vcode.blocks.len());
     let size = insts + BLOCK * blocks;
-    // Live ranges need not be known of a function that is small even if everything is live everywhere.
+    // The live ranges need not be computed if the function is small even with every value live
+    // everywhere.
     let most = insts.saturating_mul(vcode.num_vregs) / LIVE_VALUES;
     size > limit || size + most > limit && size + vcode.live_instructions() / LIVE_VALUES > limit
 }
 
-/// Runs regalloc2 as the flags say, in the memory of this context, which has the result afterwards.
+/// Runs regalloc2 with the algorithm that the flags select, in the memory of `context`. The result
+/// is in `context`, too.
 ///
 /// # Errors
 ///
-/// [`CompileError::Regalloc`] if it fails, or if the checker (flag `regalloc_checker`) finds a wrong assignment.
+/// Returns [`CompileError::Regalloc`] if regalloc2 fails, or if the checker (flag
+/// `regalloc_checker`) finds a wrong assignment.
 pub fn run<'a>(vcode: &VCode, env: &MachineEnv, isa: &Isa, context: &'a mut Ctx) -> Result<&'a Output, CompileError> {
     let flags = isa.flags();
     let limit = isa.settings().single_pass_above as usize;

@@ -1,20 +1,21 @@
-//! What the compiler says about the loops of a function: which were vectorised, and why the others were not.
+//! Remarks on the loops of a function: which loops were vectorized, and why the others were not.
 //!
-//! The pass that vectorises collects these; [`CompiledCode::loops`](crate::CompiledCode::loops) carries them, and whoever wants
-//! text prints them.
+//! The vectorizer collects the remarks. [`CompiledCode::loops`](crate::CompiledCode::loops)
+//! contains them, and callers may print them.
 
 use cranelift_codegen::ir::{Block, Opcode, SourceLoc, Type};
 use std::fmt;
 
-/// What became of one innermost loop.
+/// The remark on one innermost loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoopRemark {
-    /// The block that every round of the loop begins with.
+    /// The header of the loop.
     pub header: Block,
-    /// Where the first instruction of that block comes from; the default location if it does not say.
+    /// The source location of the first instruction of the header, or the default location if it
+    /// has none.
     pub srcloc: SourceLoc,
-    /// What became of it.
+    /// The result of the vectorizer.
     pub outcome: LoopOutcome,
 }
 
@@ -24,13 +25,13 @@ impl fmt::Display for LoopRemark {
     }
 }
 
-/// Whether a loop was vectorised.
+/// Whether a loop was vectorized.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LoopOutcome {
-    /// It does sixteen rounds at a time now.
+    /// The loop executes sixteen iterations at a time.
     Vectorised(Vectorised),
-    /// It is as it was.
+    /// The loop is unchanged.
     Scalar(Reason),
 }
 
@@ -43,25 +44,26 @@ impl fmt::Display for LoopOutcome {
     }
 }
 
-/// How a loop was vectorised.
+/// How a loop was vectorized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Vectorised {
-    /// Rounds that are done at a time.
+    /// The number of iterations that are executed at a time.
     pub lanes: u32,
-    /// How many rounds there are, if that is known.
+    /// The trip count, if it is constant.
     pub rounds: Option<u64>,
-    /// Reductions: values that are one for each lane until the loop ends.
+    /// The number of reductions. Each has one partial result per lane until the loop ends.
     pub reductions: usize,
-    /// Loads of vectors that are put together from two lines.
+    /// The number of vector loads that are assembled from two cache lines.
     pub unaligned_loads: usize,
-    /// Whether it is checked at run time that addresses are aligned.
+    /// Whether a run-time check tests the alignment of addresses.
     pub alignment_check: bool,
-    /// How many pairs of arrays are checked at run time not to overlap.
+    /// The number of pairs of arrays that a run-time check tests for overlap.
     pub overlap_checks: usize,
-    /// About how many machine instructions a round of the scalar loop has.
+    /// The approximate number of machine instructions in an iteration of the scalar loop.
     pub scalar_cost: u32,
-    /// About how many a round of the vector loop has, which does for `lanes` of those.
+    /// The approximate number of machine instructions in an iteration of the vector loop, which
+    /// replaces `lanes` scalar iterations.
     pub vector_cost: u32,
 }
 
@@ -96,55 +98,56 @@ impl fmt::Display for Vectorised {
     }
 }
 
-/// Why a loop was not vectorised: the first reason that was found.
+/// The first reason that was found why a loop was not vectorized.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The loop can be left in several places, or none of them counts.
+    /// The loop has several exits, or its only exit does not depend on an induction variable.
     NotCounted,
-    /// The variable that counts is not an i32, or grows by something else than a power of two.
+    /// The induction variable is not an i32, or its step is not a power of two.
     Counter(Type, i64),
-    /// Branches within a round that are not a choice between values.
+    /// A branch in the body is not a choice between values.
     Branches(Block),
-    /// It calls, traps, or does something else that has its place.
+    /// The body contains a call, a trap, or another side effect that must stay in order.
     Effect(Opcode),
-    /// There is no such operation on the lanes of this type.
+    /// The operation does not exist on lanes of this type.
     Operation(Opcode, Type),
-    /// A value is carried from one round to the next, and is neither a variable that counts nor a reduction.
+    /// A loop-carried value is neither an induction variable nor a reduction.
     Carried(Type),
-    /// A float sum, which has to stay in order.
+    /// A float sum, whose additions must stay in order.
     FloatReduction(Opcode),
-    /// Lanes would have different shift amounts.
+    /// The lanes would have different shift amounts.
     ShiftAmount(Opcode),
-    /// Elements of different sizes meet in a way that has no form in lanes.
+    /// Elements of different sizes are combined in an operation without a vector form.
     MixedWidths(Opcode),
-    /// An address that is not known to grow by a constant.
+    /// An address that is not known to change by a constant in each iteration.
     Address(Opcode),
-    /// An address that grows by so many bytes, where the element has so many.
+    /// The stride of an address in bytes, and the different size of the element.
     Stride(i32, u32),
-    /// Every round stores to the same place.
+    /// Every iteration stores to the same address.
     SamePlace,
-    /// An element type that has no lanes.
+    /// An element type without a lane type.
     Element(Type),
-    /// Accesses of the scratchpad, or in big-endian order.
+    /// An access to the scratchpad, or in big-endian order.
     Memory(Opcode),
-    /// A round needs what another one at this distance in bytes stores.
+    /// An iteration depends on a store of another iteration, at this distance in bytes.
     Distance(i32),
-    /// More pairs of arrays than may be checked at run time could overlap.
+    /// The number of pairs of arrays that may overlap, which is too large for run-time checks.
     Overlap(usize),
-    /// An access that is known to be misaligned, or not known to be aligned, where that cannot be helped.
+    /// An access that is misaligned or may be misaligned, without a way to align it.
     Alignment(Opcode),
-    /// There is nothing in memory to work on.
+    /// The loop accesses no arrays.
     NoArrays,
-    /// There are at most so many rounds.
+    /// The maximum trip count, which is too small.
     FewRounds(u64),
-    /// So many loops of the function are vectorised already.
+    /// The number of loops of the function that are already vectorized, which has reached the
+    /// limit.
     ManyLoops(usize),
-    /// So many instructions as vectors would not be worth it in place of so many.
+    /// The vector loop would cost more than the scalar loop.
     Cost {
-        /// About how many machine instructions the loop would have with vectors.
+        /// The approximate number of machine instructions of the vector loop.
         vector: u32,
-        /// About how many it has.
+        /// The approximate number of machine instructions of the scalar loop.
         scalar: u32,
     },
 }

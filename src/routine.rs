@@ -1,33 +1,34 @@
-//! The routines of the runtime that compiled code calls on its own, by name: `td/NaplesPURuntime.td` has the table. Where their arguments and
-//! results are: [`crate::runtime`].
+//! The runtime routines that the compiler itself calls, by name. `td/NaplesPURuntime.td` contains
+//! the table. [`crate::runtime`] contains the locations of their arguments and results.
 
-/// Declares the routines of `td/NaplesPURuntime.td`: variant, name, words of arguments, words of results.
+/// Declares the routines of `td/NaplesPURuntime.td`: variant, name, words of arguments, words of
+/// results.
 macro_rules! routines {
     ($($(#[$doc:meta])* $variant:ident = $name:literal, $args:literal -> $results:literal;)*) => {
-        /// A routine that compiled code calls on its own. Arguments and results are words; a value of several words has
-        /// its low word first.
+        /// A routine that the compiler itself calls. Arguments and results are words; a value of
+        /// several words has its low word first.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Routine {
             $($(#[$doc])* $variant,)*
         }
 
         impl Routine {
-            /// All of them.
+            /// All routines.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// Its name, without the `%` of CLIF.
+            /// Returns the name, without the `%` of CLIF.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*
                 }
             }
 
-            /// The routine of this name.
+            /// Returns the routine with this name.
             pub fn named(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|routine| routine.name() == name)
             }
 
-            /// How many words it takes and gives.
+            /// Returns the numbers of argument words and result words.
             pub fn words(self) -> (usize, usize) {
                 match self {
                     $(Self::$variant => ($args, $results),)*

@@ -1,9 +1,10 @@
-//! The runtime as compiled code sees it: routines for what the machine has no instruction for. The routines themselves are CLIF, in
-//! the crate `naplespu-runtime`, and are compiled by this back end when a program needs them.
+//! The interface of the runtime: routines for operations that the machine has no instruction for.
+//! The crate `naplespu-runtime` contains the routines in CLIF. This back end compiles them when a
+//! program needs them.
 //!
-//! They use the convention that CLIF spells `preserve_all`, or `probestack` where there is a result: only the first few
-//! caller-saved registers change, so that a call costs its caller little. What library calls name (`memcpy` and its like) is
-//! called as those are, with `system_v`.
+//! Routines use the convention that CLIF names `preserve_all`, or `probestack` if they have a
+//! result. They change only the first few caller-saved registers, so a call costs its caller
+//! little. The routines of library calls (`memcpy` and similar) use `system_v`.
 
 pub use crate::routine::Routine;
 
@@ -13,7 +14,8 @@ use cranelift_codegen::isa::CallConv;
 use std::sync::OnceLock;
 
 impl Routine {
-    /// Where its arguments and results are; nowhere if the convention has no place for them, which a test excludes.
+    /// Returns the locations of the arguments and results. Returns `None` if the convention has no
+    /// location for them; a test excludes this case.
     pub fn signature(self) -> Option<&'static SigInfo> {
         static SIGNATURES: OnceLock<Vec<Option<SigInfo>>> = OnceLock::new();
         let all = SIGNATURES.get_or_init(|| {
@@ -30,19 +32,19 @@ impl Routine {
     }
 }
 
-/// A routine that calls another one, for scalars, on every lane of its arguments.
+/// A routine that calls a scalar routine on every lane of its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaneRoutine {
-    /// Of one vector.
+    /// With one vector argument.
     One,
-    /// Of two.
+    /// With two vector arguments.
     Two,
-    /// Of three.
+    /// With three vector arguments.
     Three,
 }
 
 impl LaneRoutine {
-    /// The one for this many vectors, which are one to three.
+    /// Returns the routine for this number of vectors, which must be 1 to 3.
     pub fn of(vectors: usize) -> Self {
         match vectors {
             0 | 1 => Self::One,
@@ -51,7 +53,7 @@ impl LaneRoutine {
         }
     }
 
-    /// Its name, without the `%` of CLIF.
+    /// Returns the name, without the `%` of CLIF.
     pub fn name(self) -> &'static str {
         match self {
             Self::One => "__npu_lanes_1",
@@ -60,7 +62,8 @@ impl LaneRoutine {
         }
     }
 
-    /// Where its arguments and its result are; nowhere if the convention has no place for them, which a test excludes.
+    /// Returns the locations of the arguments and the result. Returns `None` if the convention has
+    /// no location for them; a test excludes this case.
     pub fn signature(self) -> Option<SigInfo> {
         let mut sig = Signature::new(CallConv::Probestack);
         sig.params.push(AbiParam::new(types::I32));
@@ -70,7 +73,8 @@ impl LaneRoutine {
     }
 }
 
-/// The name as the compiler itself has it, if it refers to a routine of that name.
+/// Returns the compiler's static copy of the name, if it is the name of a runtime routine that the
+/// compiler refers to.
 pub(crate) fn static_name(name: &str) -> Option<&'static str> {
     let lanes = [LaneRoutine::One, LaneRoutine::Two, LaneRoutine::Three];
     let known = Routine::ALL.iter().map(|routine| routine.name());
@@ -80,7 +84,7 @@ pub(crate) fn static_name(name: &str) -> Option<&'static str> {
     known.into_iter().find(|known| *known == name)
 }
 
-/// Whether a name is one of the runtime's.
+/// Returns whether a name is reserved for the runtime.
 pub fn is_reserved(name: &str) -> bool {
     name.starts_with("__npu_")
 }

@@ -1,7 +1,9 @@
-//! Settings of the target: the hardware configuration, how floats are computed, and which errata are worked around.
+//! The settings of the target: the hardware configuration, how floats are computed, and which
+//! errata the code works around.
 //!
-//! The build script makes them from `td/NaplesPUSettings.td` and `td/NaplesPUErrata.td`: [`Setting`] names them, [`TargetSettings`]
-//! has a field for each. Everything else (`opt_level`, `regalloc_algorithm`, ...) is a shared Cranelift flag.
+//! The build script generates them from `td/NaplesPUSettings.td` and `td/NaplesPUErrata.td`:
+//! [`Setting`] enumerates them, and [`TargetSettings`] has a field for each. All other options
+//! (`opt_level`, `regalloc_algorithm`, ...) are shared Cranelift flags.
 
 use cranelift_codegen::settings::{Configurable, Flags};
 use npu_mc::errata::Erratum;
@@ -10,31 +12,31 @@ use std::ops::RangeInclusive;
 
 include!(concat!(env!("OUT_DIR"), "/settings.rs"));
 
-/// Description of one setting.
+/// The description of one setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SettingInfo {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// What it does.
+    /// The effect of the setting.
     pub description: &'static str,
-    /// Its value unless set.
+    /// The default value.
     pub default: &'static str,
-    /// The values it takes.
+    /// The allowed values.
     pub values: &'static str,
 }
 
-/// A setting that was not understood.
+/// The error for an invalid setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SetError {
-    /// There is no setting of this name.
+    /// No setting has this name.
     UnknownName(String),
-    /// The setting exists, but not with this value.
+    /// The setting does not have this value.
     BadValue {
         /// The setting.
         setting: Setting,
-        /// What was given.
+        /// The invalid value.
         value: String,
     },
 }
@@ -81,11 +83,11 @@ fn parse_number(setting: Setting, value: &str, range: RangeInclusive<u32>) -> Re
         .ok_or_else(|| SetError::bad_value(setting, value))
 }
 
-/// A copy of the flags in which one has another value.
+/// Returns a copy of the flags with another value for one of them.
 pub fn with_flag(flags: &Flags, name: &str, value: &str) -> Flags {
     let mut builder = cranelift_codegen::settings::builder();
     for old in flags.iter() {
-        // Every value came out of such a builder, so it fits one.
+        // This cannot fail: the value comes from the same kind of builder.
         let _ = builder.set(old.name, &old.value_string());
     }
     let _ = builder.set(name, value);

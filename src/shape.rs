@@ -1,7 +1,8 @@
-//! What a value of each CLIF type consists of: the one place that maps types to registers.
+//! The mapping from CLIF types to registers.
 //!
-//! The records of td decide: `RegTypes` of a register class lists what one register holds. The calling convention, block parameters, lowering,
-//! legalization and values of the host ask here.
+//! The td records define it: `RegTypes` of a register class lists the types of its registers. The
+//! calling convention, block parameters, lowering, legalization and the host's values all use this
+//! module.
 
 pub(crate) use crate::legalize::{register_file, type_sets, value_type};
 use cranelift_codegen::ir::{Type, types};
@@ -10,37 +11,42 @@ use npu_mc::machine::{LANES, VECTOR_SLOT, WORD_SLOT};
 use regalloc2::RegClass;
 use smallvec::SmallVec;
 
-/// The scale of every vector of dynamic size: what is 128 bits long to begin with fills a vector register.
+/// The scale of all dynamic vectors: a dynamic vector with a base size of 128 bits fills one vector
+/// register.
 pub const SCALE: u32 = VECTOR_SLOT / 16;
 
-/// The most vector registers that a value has in lowering.
+/// The maximum number of vector registers of a value in lowering.
 pub const MAX_REGISTERS: u32 = 4;
 
-/// What a value consists of.
+/// The components of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// Words in scalar registers, the low one first. A narrow value is the low bits of one.
+    /// Words in scalar registers, the low word first. A narrow value is in the low bits of one
+    /// word.
     Words(u8),
-    /// Lanes of at most a word, in vector registers of sixteen lanes, the first lanes in the first register.
+    /// Lanes of at most a word, in vector registers of sixteen lanes. The first register contains
+    /// the first lanes.
     Lanes {
         /// The type of a lane.
         element: Type,
-        /// How many registers there are.
+        /// The number of registers.
         registers: u32,
-        /// How many lanes of the type there are. The contents of the others mean nothing.
+        /// The number of lanes of the type. The contents of the other lanes are undefined.
         used: u32,
     },
-    /// Lanes that no vector register holds, each with words of its own.
+    /// Lanes that do not fit into the lanes of a vector register. Each lane is represented by
+    /// words.
     LanesOfWords {
         /// The type of a lane.
         element: Type,
-        /// How many there are.
+        /// The number of lanes.
         lanes: u32,
     },
 }
 
 impl Shape {
-    /// The shape of values of a type; none if the type is not compiled. A dynamic size is the fixed one that it has here.
+    /// Returns the shape of values of a type, or `None` if the type is not supported. A dynamic
+    /// type has the shape of its fixed type.
     pub fn of(ty: Type) -> Option<Self> {
         let ty = fixed(ty)?;
         let element = ty.lane_type();
@@ -60,17 +66,18 @@ impl Shape {
     }
 }
 
-/// The vector of sixteen such elements that a register holds, if there is one.
+/// Returns the type of a full vector register with such elements, if it exists.
 pub fn vector_of(element: Type) -> Option<Type> {
     element.by(LANES).filter(|&ty| is_vector(ty))
 }
 
-/// Whether the type is one of sixteen lanes in a vector register.
+/// Returns whether the type has sixteen lanes in one vector register.
 pub fn is_vector(ty: Type) -> bool {
     matches!(register_file(ty), Some(RegFile::Vector))
 }
 
-/// The vector of sixteen lanes that each register of a vector holds; none if lowering has no registers for the vector.
+/// Returns the type of each register of a vector, which has sixteen lanes. Returns `None` if
+/// lowering has no registers for the vector.
 pub fn register_type(ty: Type) -> Option<Type> {
     if is_vector(ty) {
         return Some(ty);
@@ -81,7 +88,7 @@ pub fn register_type(ty: Type) -> Option<Type> {
     }
 }
 
-/// How many vector registers hold a value of the type.
+/// Returns the number of vector registers that hold a value of the type.
 pub fn vector_registers(ty: Type) -> Option<u8> {
     match Shape::of(ty)? {
         Shape::Lanes { registers, .. } if registers <= MAX_REGISTERS => Some(registers as u8),
@@ -89,27 +96,30 @@ pub fn vector_registers(ty: Type) -> Option<u8> {
     }
 }
 
-/// Whether a register holds a vector of the type and has more lanes.
+/// Returns whether one register holds a vector of the type and has unused lanes.
 pub fn is_short(ty: Type) -> bool {
     is_other(ty) && vector_registers(ty) == Some(1)
 }
 
-/// Whether several registers hold a vector of the type, all of whose lanes are used: the number of lanes is a power of two.
+/// Returns whether several registers hold a vector of the type. All their lanes are used, because
+/// the number of lanes is a power of two.
 pub fn is_long(ty: Type) -> bool {
     vector_registers(ty).is_some_and(|registers| registers > 1)
 }
 
-/// Whether the type is a vector of fixed size that is not one of sixteen lanes in a register.
+/// Returns whether the type is a fixed-size vector that does not exactly fill one register.
 pub fn is_other(ty: Type) -> bool {
     ty.is_vector() && !is_vector(ty)
 }
 
-/// Whether values of the type are taken apart into their lanes: vectors that lowering has no registers for.
+/// Returns whether legalization splits values of the type into their lanes: vectors that lowering
+/// has no registers for.
 pub fn is_split(ty: Type) -> bool {
     is_other(ty) && register_type(ty).is_none()
 }
 
-/// The types of what a value becomes on CLIF: the lanes of a vector that is taken apart, else itself. A dynamic size is a fixed one.
+/// Returns the types of the CLIF values that replace a value: the lanes of a vector that is split,
+/// otherwise the type itself. A dynamic type is replaced by its fixed type.
 pub fn parts(ty: Type) -> impl Iterator<Item = Type> {
     let ty = fixed(ty).unwrap_or(ty);
     let (ty, count) = match is_split(ty) {
@@ -119,7 +129,8 @@ pub fn parts(ty: Type) -> impl Iterator<Item = Type> {
     std::iter::repeat_n(ty, count)
 }
 
-/// The type of fixed size that stands for a type: a type that is not dynamic for itself. None if there is none with so many lanes.
+/// Returns the fixed type for a dynamic type, and any other type unchanged. Returns `None` if no
+/// type has the required number of lanes.
 pub fn fixed(ty: Type) -> Option<Type> {
     match ty.is_dynamic_vector() {
         true => ty.lane_type().by(ty.min_lane_count() * SCALE),
@@ -127,7 +138,8 @@ pub fn fixed(ty: Type) -> Option<Type> {
     }
 }
 
-/// The registers that hold a value of the type in lowering: class and number. `None` for vectors that other values stand for by then.
+/// Returns the registers of a value of the type in lowering: class and number. Returns `None` for
+/// vectors that legalization replaces.
 pub(crate) fn registers_of(ty: Type) -> Option<(RegClass, u8)> {
     match Shape::of(ty)? {
         Shape::Words(words) => Some((RegClass::Int, words)),
@@ -136,8 +148,9 @@ pub(crate) fn registers_of(ty: Type) -> Option<(RegClass, u8)> {
     }
 }
 
-/// What a value of the type is for the calling convention: a vector is its registers, each of sixteen lanes, or else its lanes, and a float of no value
-/// type is its bits. None for a type that is not passed.
+/// Returns the value types of the calling convention for a type. A vector is passed as its
+/// registers of sixteen lanes each, or as its lanes. A float without a value type is passed as its
+/// bits. Returns `None` for a type that cannot be passed.
 pub(crate) fn passed_as(ty: Type) -> Option<SmallVec<[npu_mc::cc::ValueType; 4]>> {
     let mut passed = SmallVec::new();
     for part in parts(ty) {

@@ -1,21 +1,23 @@
-//! Address spaces. CLIF has one; this machine has main memory and a scratchpad, whose addresses overlap.
+//! Address spaces. CLIF has one; this machine has main memory and a scratchpad, whose addresses
+//! overlap.
 //!
-//! An alias region with its `user_id` says that an access goes to the scratchpad. What Cranelift's egraph pass takes a region for: `opt/foreign.rs`.
+//! The `user_id` of an alias region selects the scratchpad for an access. `opt/foreign.rs`
+//! describes how Cranelift's egraph pass interprets regions.
 
 use cranelift_codegen::ir::{AliasRegion, Function, Inst, InstructionData, MemFlags};
 use npu_mc::machine::{SCRATCHPAD_SPACE, SCRATCHPAD_SPACE_DOC};
 
-/// Where an access goes.
+/// The address space of an access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Space {
-    /// Main memory, behind the data cache.
+    /// Main memory, accessed through the data cache.
     #[default]
     Main,
     /// The scratchpad of the core.
     Scratchpad,
 }
 
-/// The space of an access.
+/// Returns the space of an access with these flags.
 pub fn of_flags(func: &Function, flags: MemFlags) -> Space {
     match func.dfg.mem_flags[flags].alias_region() {
         Some(region) if is_scratchpad(func, region) => Space::Scratchpad,
@@ -23,12 +25,13 @@ pub fn of_flags(func: &Function, flags: MemFlags) -> Space {
     }
 }
 
-/// The space that the instruction accesses, if it accesses one.
+/// Returns the space that the instruction accesses, or main memory if it accesses none.
 pub fn of_inst(func: &Function, inst: Inst) -> Space {
     of_data(func, &func.dfg.insts[inst])
 }
 
-/// The same of an instruction that has been looked up.
+/// Returns the space that an instruction with this data accesses, or main memory if it accesses
+/// none.
 pub fn of_data(func: &Function, data: &InstructionData) -> Space {
     match data.memflags() {
         Some(flags) => of_flags(func, flags),
@@ -36,7 +39,7 @@ pub fn of_data(func: &Function, data: &InstructionData) -> Space {
     }
 }
 
-/// Whether a region is that of the scratchpad.
+/// Returns whether a region is the scratchpad.
 pub fn is_scratchpad(func: &Function, region: AliasRegion) -> bool {
     let id = func.dfg.alias_regions[region].user_id;
     id == SCRATCHPAD_SPACE || id == SCRATCHPAD_SPACE_DOC

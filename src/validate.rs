@@ -1,5 +1,5 @@
-//! What this target refuses, said before anything else happens, for the whole function at once. Which instructions these are says
-//! `td/NaplesPULegalize.td`; signatures, stacks and intrinsics are looked at here.
+//! Finds all refused constructs of a function before the compilation. `td/NaplesPULegalize.td`
+//! lists the refused instructions. This module also checks signatures, stacks and intrinsics.
 
 use crate::abi::limit::StackLimit;
 use crate::abi::sig::{CalleeSignatures, SigInfo};
@@ -17,13 +17,16 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::settings::ProbestackStrategy;
 use npu_mc::tables::IntrinsicKind;
 
-/// Checks the whole function, whose values have these types and which declared so many functions before it was rewritten; gives the places of its arguments and results, and the opcodes of its instructions.
-/// `refused` is what was refused while it was rewritten.
+/// Checks the function. Returns the locations of its arguments and results, the signatures of its
+/// callees, and the opcodes of its instructions.
+///
+/// `types` are the types of its values. `callees` is the number of functions that it declared
+/// before legalization rewrote it. `refused` are the refusals of that rewrite.
 ///
 /// # Errors
 ///
-/// [`CompileError::Unsupported`] with every construct that is refused; [`CompileError::Internal`] if the table of legalization says
-/// nothing about an instruction.
+/// Returns [`CompileError::Unsupported`] with all refused constructs, or [`CompileError::Internal`]
+/// if the legalization table has no rule for an instruction.
 pub fn run(
     func: &Function,
     isa: &Isa,
@@ -55,13 +58,13 @@ pub fn run(
         Err(_) => {}
     }
     if isa.flags().enable_probestack() && isa.flags().probestack_strategy() == ProbestackStrategy::Outline {
-        let help = "there is no routine for it; set probestack_strategy=inline";
+        let help = "the runtime has no routine for it; set probestack_strategy=inline";
         refusals.push(whole("probestack_strategy=outline".to_owned(), Some(help)));
     }
     if func.layout.entry_block().is_none() {
         refusals.push(whole(
             "a function without blocks".to_owned(),
-            Some("declare what is defined elsewhere in the functions that call it, or in the module"),
+            Some("declare functions that are defined elsewhere in their callers or in the module"),
         ));
     }
     let mut insts = Insts::new(func, isa, types, callees);
@@ -69,7 +72,7 @@ pub fn run(
     refusals.extend(refused);
     insts.check(&mut refusals)?;
     if were_refused {
-        // The numbers of instructions are in the order of the text, which rewriting leaves.
+        // Instruction numbers follow the order of the text, and rewriting preserves them.
         refusals.sort_by_key(|refusal| refusal.inst.as_ref().map(|(inst, _)| *inst));
     }
     match sig {
@@ -79,7 +82,7 @@ pub fn run(
     }
 }
 
-/// Whether the instruction is refused for what it is; whether it can be lowered shows later.
+/// Returns whether the instruction itself is refused. Lowering may still fail.
 pub fn refuses(func: &Function, inst: Inst, isa: &Isa) -> bool {
     !matches!(
         Insts::new(func, isa, TypeSet::of(func), func.dfg.ext_funcs.len()).refusal(inst),
@@ -87,27 +90,27 @@ pub fn refuses(func: &Function, inst: Inst, isa: &Isa) -> bool {
     )
 }
 
-/// What is refused, and the nearest form that works.
+/// The refused construct, and the nearest supported form.
 type Reason = (String, Option<&'static str>);
 
-/// The instructions of a function. Most have an opcode that is refused on none of the types that the function has; these cost one
-/// look into a table.
+/// The instructions of a function. Most have an opcode that is refused on none of the function's
+/// types. These cost only one table access.
 struct Insts<'a> {
     func: &'a Function,
     legality: Legality<'a>,
-    /// The types of all values, also of those that no instruction in the layout has.
+    /// The types of all values, including those that no instruction in the layout uses.
     types: TypeSet,
-    /// The opcodes of the instructions that have been checked.
+    /// The opcodes of the checked instructions.
     opcodes: OpcodeSet,
-    /// Whether a stack slot has more alignment than the stack.
+    /// Whether a stack slot has a larger alignment than the stack.
     over_aligned: bool,
-    /// Whether the function is the runtime's, which may use what intrinsics are expanded into.
+    /// Whether the function is a runtime routine, which may call pseudo-instructions.
     is_runtime: bool,
-    /// How many functions it declared itself; what is declared after them came with rewriting.
+    /// The number of functions that the program declared. Legalization declared the later ones.
     callees: usize,
-    /// Functions that have been looked at and can be called.
+    /// Functions that have been checked and can be called.
     good_callees: EntitySet<FuncRef>,
-    /// The signatures of calls, as far as they are supported.
+    /// The signatures of calls, if they are supported.
     signatures: CalleeSignatures,
 }
 
@@ -159,7 +162,7 @@ impl<'a> Insts<'a> {
         Ok(self.by_rule(inst)?.or_else(|| self.by_stack_map(inst)))
     }
 
-    /// A value of a type that is not compiled.
+    /// Refuses an operand or result of an unsupported type.
     fn by_type(&self, inst: Inst) -> Option<Reason> {
         if self.types.all_supported() {
             return None;
@@ -171,7 +174,7 @@ impl<'a> Insts<'a> {
         Some(reason(legalize::unsupported(), dfg.insts[inst].opcode(), ty))
     }
 
-    /// What the table says.
+    /// Refuses an instruction by the legalization table.
     fn by_rule(&mut self, inst: Inst) -> Result<Option<Reason>, CompileError> {
         let opcode = self.func.dfg.insts[inst].opcode();
         let ty = self.func.dfg.ctrl_typevar(inst);
@@ -234,7 +237,8 @@ impl<'a> Insts<'a> {
         }
     }
 
-    /// What an exception carries is one word each; Cranelift's verifier looks at the types only for targets of its own.
+    /// Refuses `exn` arguments of handlers that the convention does not have, or whose type is
+    /// neither i32 nor i64. Cranelift's verifier checks the types only for its own targets.
     fn by_payload(&self, table: &ExceptionTableData) -> Option<Reason> {
         let dfg = &self.func.dfg;
         let conv = dfg.signatures[table.signature()].call_conv;
@@ -253,10 +257,7 @@ impl<'a> Insts<'a> {
                 }
                 if !matches!(ty, types::I32 | types::I64) {
                     let what = format!("`{arg}` of type {ty}");
-                    return Some((
-                        what,
-                        Some("what an exception carries is an i32, or an i64 of which the upper half is zero"),
-                    ));
+                    return Some((what, Some("use an i32, or an i64 whose upper half is zero")));
                 }
             }
         }
@@ -269,22 +270,20 @@ impl<'a> Insts<'a> {
         let leaves = matches!(opcode, Opcode::ReturnCall | Opcode::ReturnCallIndirect);
         if leaves && signature.params.iter().any(by_value) {
             let what = format!("{opcode} with a structure passed by value");
-            return Some((
-                what,
-                Some("its copy would be in the frame that is gone: pass a pointer"),
-            ));
+            return Some((what, Some("its copy would be in the removed frame: pass a pointer")));
         }
         match self.signatures.get(self.func, sig) {
             Err(CompileError::Unsupported(refusals)) => {
                 let first = refusals.into_iter().next()?;
                 Some((format!("a call with {}", first.what), None))
             }
-            // What else is wrong is found again by who needs the signature.
+            // Other errors are reported where the signature is used.
             _ => None,
         }
     }
 
-    /// Where a slot with more alignment than the stack starts is only known at run time.
+    /// Refuses stack map entries in slots with a larger alignment than the stack: their addresses
+    /// are only known at run time.
     fn by_stack_map(&self, inst: Inst) -> Option<Reason> {
         let entries = self.func.dfg.user_stack_map_entries(inst)?;
         let over_aligned = |slot: StackSlot| slots::is_over_aligned(&self.func.sized_stack_slots[slot]);
@@ -297,7 +296,7 @@ impl<'a> Insts<'a> {
     }
 }
 
-/// A refusal by the table.
+/// Makes a refusal from a rule of the table.
 fn reason(rule: &'static Rule, opcode: Opcode, ty: Type) -> Reason {
     (rule.refusal(opcode, ty), Some(rule.nearest_form))
 }
@@ -307,7 +306,7 @@ fn refuse_intrinsic(func: &Function, callee: FuncRef, opcode: Opcode) -> Option<
         Reserved::Unknown(name) => match intrinsics::Builder::find(name) {
             Ok(info) => {
                 let what = format!(
-                    "the intrinsic %{name} with this signature: it takes ({}) and gives ({})",
+                    "the intrinsic %{name} with this signature: its parameters are ({}) and its results ({})",
                     info.params, info.result
                 );
                 Some((what, None))

@@ -1,4 +1,4 @@
-//! A compiler that is used again: the code is the same, and little memory is allocated.
+//! Tests of a reused compiler: the code is the same, and it allocates little memory.
 
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
@@ -11,29 +11,29 @@ use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Counts what each thread allocates.
+/// An allocator that counts the allocations of each thread.
 struct Counting;
 
 thread_local! {
     static COUNT: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: the system's allocator does the work.
+// SAFETY: forwards to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.set(COUNT.get() + 1);
-        // SAFETY: as the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: as the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.dealloc(block, layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         COUNT.set(COUNT.get() + 1);
-        // SAFETY: as the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.realloc(block, layout, size) }
     }
 }
@@ -57,7 +57,7 @@ fn kernels() -> Vec<Function> {
     paths.iter().flat_map(parse).map(|case| case.func).collect()
 }
 
-/// Compiles the function; gives the code and the number of allocations.
+/// Compiles the function. Returns the code and the number of allocations.
 fn counted(compiler: &mut Compiler, ctx: &mut Context, isa: &Isa, func: &Function) -> (CompiledCode, usize) {
     ctx.clear();
     ctx.func = func.clone();
@@ -79,7 +79,7 @@ fn the_code_does_not_depend_on_what_was_compiled_before() {
     }
 }
 
-/// The bounds are a tenth above what it is: lower them when it gets less.
+/// The bounds are 10 % above the measured values. Lower them when the compiler allocates less.
 #[test]
 fn a_used_compiler_allocates_less() {
     for (level, bound) in [("none", 1.25), ("speed", 6.5)] {

@@ -1,4 +1,4 @@
-//! The examples run and print what they should.
+//! Runs the examples and checks their output.
 
 #[path = "../examples/toy_language/brook/mod.rs"]
 mod brook;
@@ -21,8 +21,9 @@ fn jit_prints_a_result() {
     assert!(source.lines().count() < 60, "it is meant to be short");
 }
 
-/// The section about it in `docs/embedding.md` shows its kernel, lines of it in their order in each block, and what it prints; with
-/// `CRANELIFT_TEST_BLESS=1` the last of these is written there.
+/// The section "Device" of `docs/embedding.md` must contain the kernel, lines of the example in
+/// order in each block, and the output. `CRANELIFT_TEST_BLESS=1` updates the output in the
+/// document.
 #[test]
 fn device_is_what_the_document_shows() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -65,14 +66,15 @@ fn device_is_what_the_document_shows() {
     }
     assert_eq!(kinds.iter().filter(|kind| **kind == "rust").count(), 4);
     assert!(kinds.contains(&"text") && kinds.contains(&"clif reciprocals.clif"));
-    // It is about the zero, and the second launch has none.
+    // The document explains the zero, and the second launch has none.
     assert!(printed.starts_with("trap: int_divz in %part") && printed.contains("1000000 / 501 = 1996"));
     device::main().unwrap();
 }
 
 #[test]
 fn threads_share_a_matrix_product() {
-    // A wrong product is an error. More threads take less time; eight of them less than half of one's.
+    // `run` returns an error if a product is wrong. More threads take less time; eight threads take
+    // less than half the time of one.
     let runs = matmul_threads::run(&[1, 2, 4, 8]).unwrap();
     assert!(runs.windows(2).all(|pair| pair[1].cycles < pair[0].cycles));
     assert!(runs[3].cycles * 2 < runs[0].cycles);
@@ -80,7 +82,7 @@ fn threads_share_a_matrix_product() {
     matmul_threads::main().unwrap();
 }
 
-/// The last comment of a program is its output.
+/// The last comment of a program contains its output.
 #[test]
 fn programs_in_the_toy_language() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/toy_language/programs");

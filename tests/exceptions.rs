@@ -1,5 +1,6 @@
-//! Random programs of functions that call one another, throw and catch, against a model: conventions with and without stack arguments,
-//! results in memory, values in registers and vectors across calls, handlers of every kind.
+//! Compares random programs with a model. Their functions call one another, throw and catch. The
+//! programs cover conventions with and without stack arguments, results in memory, scalars and
+//! vectors that are live across calls, and all kinds of handlers.
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::settings::{self, Configurable};
@@ -7,7 +8,7 @@ use cranelift_naplespu::isa;
 use naplespu_jit::{Program, RunError};
 use std::fmt::Write;
 
-/// Random numbers, the same in every run.
+/// A random number generator with the same sequence in every run.
 struct Random(u64);
 
 impl Random {
@@ -24,24 +25,24 @@ impl Random {
     }
 }
 
-/// What a handler passes on.
+/// The result that a handler returns.
 #[derive(Clone, Copy, Debug)]
 enum Passed {
     First,
     Second,
     Value(usize),
-    /// It throws the tag again, with the first word and this value added.
+    /// Throws the tag again, with the first word increased by this value.
     Again(usize),
 }
 
-/// A step of a function. Values are counted from the first argument.
+/// A step of a function. Operands are numbers of values; the first argument is 0.
 #[derive(Clone, Debug)]
 enum Step {
     /// An operation on two values.
     Op(&'static str, usize, usize),
-    /// A product of two values plus the first one, in a vector that stays live.
+    /// The product of two values plus the first one, in a vector that stays live.
     Vector(usize, usize),
-    /// Throws a tag with two values if the low bits of a value are these.
+    /// Throws a tag with two values if the masked low bits of a value equal `bits`.
     Throw {
         value: usize,
         bits: u32,
@@ -49,9 +50,10 @@ enum Step {
         tag: u32,
         carried: [usize; 2],
     },
-    /// A call; all results are values.
+    /// A call. Each result becomes a value.
     Call(usize, Vec<usize>),
-    /// A call with handlers, for a tag or all; one result is a value, or what a handler passes on.
+    /// A call with handlers for one tag or for all. One result, or the result of a handler, becomes
+    /// a value.
     Try {
         callee: usize,
         args: Vec<usize>,
@@ -68,7 +70,7 @@ struct Function {
     steps: Vec<Step>,
 }
 
-/// What is thrown.
+/// An exception: its tag and payload.
 struct Thrown {
     tag: u32,
     carried: [u32; 2],
@@ -148,7 +150,7 @@ fn generate(random: &mut Random) -> Vec<Function> {
     functions
 }
 
-/// What a call gives.
+/// Returns the results of a call, or the exception that it throws.
 fn model(functions: &[Function], number: usize, args: Vec<u32>) -> Result<Vec<u32>, Thrown> {
     let mut values = args;
     let of = |values: &[u32], list: &[usize]| list.iter().map(|&value| values[value]).collect::<Vec<u32>>();
@@ -217,7 +219,7 @@ fn signature(function: &Function) -> String {
     )
 }
 
-/// The text of a function as it is made.
+/// A function that is being generated, as text.
 #[derive(Default)]
 struct Text {
     lines: String,
@@ -240,7 +242,7 @@ impl Text {
         writeln!(self.lines, "    {line}").unwrap();
     }
 
-    /// An instruction with one result.
+    /// Adds an instruction with one result.
     fn inst(&mut self, inst: &str) -> String {
         let result = self.value();
         self.line(format!("{result} = {inst}"));

@@ -1,7 +1,7 @@
-//! Large functions: they compile, and what that takes grows with their size and no faster.
+//! Tests that large functions compile, and that the memory for it grows linearly with their size.
 //!
-//! Counted is memory, which is the same on any machine; `cargo run --release --manifest-path benches/peer/Cargo.toml growth` measures
-//! time as well.
+//! The tests measure memory, which is the same on every machine. `cargo run --release
+//! --manifest-path benches/peer/Cargo.toml growth` measures the time, too.
 
 #[path = "../benches/growth/shapes.rs"]
 mod shapes;
@@ -19,10 +19,11 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// Counts what each thread allocates.
+/// An allocator that counts the allocations of each thread.
 struct Counting;
 
-/// Of a thread: how often it allocated, bytes in all, bytes in use, and the most that were.
+/// The statistics of a thread: number of allocations, bytes allocated in total, bytes in use, and
+/// the maximum of bytes in use.
 #[derive(Clone, Copy, Default)]
 struct Memory {
     blocks: usize,
@@ -44,23 +45,23 @@ fn count(more: usize, less: usize) {
     MEMORY.set(memory);
 }
 
-// SAFETY: the system's allocator does the work.
+// SAFETY: forwards to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size(), 0);
-        // SAFETY: as the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         count(0, layout.size());
-        // SAFETY: as the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.dealloc(block, layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size, layout.size());
-        // SAFETY: as the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.realloc(block, layout, size) }
     }
 }
@@ -91,7 +92,8 @@ fn bytes(isa: &Isa, func: &Function) -> Vec<u8> {
     isa.compile(&mut ctx, &mut ControlPlane::default()).unwrap().bytes
 }
 
-/// What a new compiler allocates for the function, for each CLIF instruction: blocks, bytes in all, most bytes at once.
+/// Returns the memory that a new compiler allocates for each CLIF instruction of the function:
+/// blocks, bytes in total, and peak bytes.
 fn memory(isa: &Isa, func: &Function) -> [f64; 3] {
     let mut ctx = Context::for_function(func.clone());
     let before = MEMORY.get();
@@ -112,7 +114,7 @@ fn memory(isa: &Isa, func: &Function) -> [f64; 3] {
     .map(|figure| figure as f64 / clif)
 }
 
-/// Four times the code takes four times the memory, not sixteen times.
+/// Four times the code takes about four times the memory, and not sixteen times.
 #[test]
 fn memory_grows_with_the_code() {
     let mut faults = String::new();
@@ -124,11 +126,13 @@ fn memory_grows_with_the_code() {
                 .into_iter()
                 .zip(small.into_iter().zip(large))
             {
-                // Of all that Cranelift's simplification allocates some grows with the square of the number of blocks.
+                // Some of the memory of Cranelift's simplification grows quadratically with the
+                // number of basic blocks.
                 if level == "speed" && figure == "bytes" {
                     continue;
                 }
-                // All is copied again where branches do not reach, and a table that doubles may have done so a moment ago.
+                // Branch relaxation copies all instructions again. A growing table may have just
+                // doubled.
                 let factor = match figure {
                     "blocks" => 1.5,
                     "peak" => 2.0,
@@ -145,7 +149,7 @@ fn memory_grows_with_the_code() {
     assert!(faults.is_empty(), "{faults}");
 }
 
-/// Tables of this length were refused, or never done with, when their targets are far away.
+/// Tables of this length with distant targets were once refused, or did not terminate.
 #[test]
 fn long_branch_tables() {
     for entries in [8_000i32, 9_000, 33_000] {
@@ -175,7 +179,7 @@ fn long_branch_tables() {
     }
 }
 
-/// Above the size that the setting says, and only there, the other allocator works.
+/// The single-pass allocator is used only above the size that the setting contains.
 #[test]
 fn large_functions_are_allocated_in_a_single_pass() {
     for (shape, small, large) in [
@@ -201,7 +205,7 @@ fn large_functions_are_allocated_in_a_single_pass() {
     }
 }
 
-/// Nothing recurses over the function: a small stack is enough for all shapes.
+/// No recursion depends on the size of the function: a small stack is sufficient for all shapes.
 #[test]
 fn a_small_stack_is_enough() {
     let work = || {
@@ -219,7 +223,7 @@ fn a_small_stack_is_enough() {
         .unwrap();
 }
 
-/// A function of so many loops over arrays, one after the other.
+/// Returns a function with this number of consecutive loops over arrays.
 fn array_loops(count: usize) -> Function {
     let mut text = "function %loops(i32, i32) {\nblock0(v0: i32, v1: i32):\n    jump block1\n".to_owned();
     for number in 0..count {
@@ -245,7 +249,8 @@ fn array_loops(count: usize) -> Function {
     cranelift_reader::parse_functions(&text).unwrap().pop().unwrap()
 }
 
-/// After each loop that is vectorised all are looked at again, so their number is bounded; the others say so.
+/// The vectorizer examines all loops again after each vectorized loop, so the number of vectorized
+/// loops is limited. The remarks on the other loops contain this reason.
 #[test]
 fn not_all_of_many_loops_are_vectorised() {
     let isa = target("speed", "backtracking", 0);

@@ -1,7 +1,7 @@
-//! Value labels: they change nothing in the code, and the places they give hold the values.
+//! Tests value labels: they do not change the code, and their locations contain the values.
 //!
-//! In a function without loops a value is computed once. So at every instruction of one run, all places that the table gives
-//! for a value hold the same number.
+//! In a function without loops, each value is computed once. Therefore, all locations of a value
+//! contain the same number at every instruction of a run.
 
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
@@ -18,7 +18,8 @@ const CODE: u32 = 0x1000;
 const RETURN_TO: u32 = 0x400;
 const STACK: u32 = 0x10_0000;
 
-/// A function of two halves around a choice: chains of operations on ever more values, all of which are alive at the end.
+/// Returns a function with a branch whose two sides compute chains of operations on a growing
+/// number of values. All values are live at the end.
 fn text(seed: u64, steps: u32, convention: &str) -> String {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut pick = |below: u32| {
@@ -69,7 +70,7 @@ block0(v0: i32, v1: i32, v2: i32, v3: i32):\n"
     out
 }
 
-/// Takes all values so far into one, and returns it.
+/// Adds up all values so far and returns the sum.
 fn fold(out: &mut String, next: &mut u32) {
     let count = *next;
     let mut sum = 0;
@@ -109,7 +110,7 @@ fn compile(function: Function, opt_level: &str, algorithm: &str) -> CompiledCode
         .expect("code")
 }
 
-/// Runs the function and looks at every place before each instruction; gives the number of looks.
+/// Runs the function and reads every location before each instruction. Returns the number of reads.
 fn observe(code: &CompiledCode, args: [u32; 4]) -> usize {
     let mut machine = Machine::new(Config::testing(1));
     machine.memory_mut().write(CODE, &code.bytes).expect("memory");
@@ -159,7 +160,8 @@ fn observe(code: &CompiledCode, args: [u32; 4]) -> usize {
 #[test]
 fn labels_change_nothing_and_tell_the_truth() {
     for (seed, steps) in (1..40).zip([3, 10, 25, 40].into_iter().cycle()) {
-        // The runtime's convention has few registers, which another pass spreads values over.
+        // The runtime's convention has few registers, and a separate pass distributes values over
+        // them.
         let convention = if seed % 3 == 0 { "probestack" } else { "system_v" };
         let function = cranelift_reader::parse_functions(&text(seed, steps, convention))
             .expect("CLIF")
@@ -176,7 +178,7 @@ fn labels_change_nothing_and_tell_the_truth() {
             let args = [0x1234_5678, 3, 0xffff_fff0, u32::try_from(seed).expect("small")];
             let looks = observe(&code, args) + observe(&code, [0; 4]);
             if algorithm == "backtracking" {
-                // Most values live long, so there is much to see.
+                // Most values are live for a long time, so many locations must have been read.
                 assert!(looks > code.bytes.len() / 4, "{looks} looks, seed {seed}");
             }
         }

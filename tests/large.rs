@@ -1,4 +1,5 @@
-//! Functions larger than the reach of a branch, 128 KiB in either direction, built here because nobody wants them as text.
+//! Functions larger than the reach of a branch, 128 KiB in either direction. They are generated
+//! because their text would be too long.
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -12,10 +13,10 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_naplespu::isa;
 use naplespu_jit::{Program, RunError};
 
-/// How far a branch reaches, in bytes.
+/// The reach of a branch in bytes.
 const REACH: usize = 128 << 10;
 
-/// The settings that every function here is tried with: `opt_level` and `regalloc_algorithm`.
+/// The settings of every test: `opt_level` and `regalloc_algorithm`.
 const SETTINGS: [(&str, &str); 3] = [
     ("none", "single_pass"),
     ("none", "backtracking"),
@@ -35,7 +36,7 @@ fn program((opt_level, algorithm): (&str, &str)) -> Program {
     )
 }
 
-/// Builds a function of `params` words that gives one word.
+/// Builds a function with `params` word parameters and one word result.
 fn function(name: &str, params: usize, build: impl FnOnce(&mut FunctionBuilder<'_>, &[Value])) -> Function {
     let mut signature = Signature::new(CallConv::SystemV);
     signature.params.resize(params, AbiParam::new(types::I32));
@@ -73,13 +74,14 @@ fn call(program: &mut Program, name: &str, args: &[u32]) -> Result<u32, RunError
     }
 }
 
-/// The numbers of step `step` in block `block`: an odd factor and a summand, small enough for immediates.
+/// Returns the constants of a step in a block: an odd factor and a summand, small enough for
+/// immediates.
 fn numbers(block: u32, step: u32) -> (u32, u32) {
     let mixed = (block * 1009 + step + 1).wrapping_mul(0x9e37_79b1);
     (mixed >> 26 | 1, mixed >> 10 & 0x7f)
 }
 
-/// Code that takes room and that no optimizer takes apart: four instructions a step.
+/// Emits long code that the optimizer cannot simplify: four instructions for each step.
 fn mix(b: &mut FunctionBuilder<'_>, block: u32, steps: u32, mut x: Value) -> Value {
     for step in 0..steps {
         let (factor, summand) = numbers(block, step);
@@ -129,11 +131,11 @@ fn assert_trap(result: Result<u32, RunError>, function: &str, code: u8) {
     }
 }
 
-/// Blocks of the function that walks, and mixing steps in each.
+/// The number of blocks of `walk`, and the mixing steps in each.
 const WALK_BLOCKS: u32 = 40;
 const WALK_STEPS: u32 = 500;
 
-/// Where the walk goes from a block, near and far, forwards and backwards.
+/// Returns the successors of a block: near and far, forwards and backwards.
 fn ways(block: u32) -> [u32; 2] {
     [
         (block * 7 + 3) % WALK_BLOCKS,
@@ -141,8 +143,9 @@ fn ways(block: u32) -> [u32; 2] {
     ]
 }
 
-/// `walk(start, x, turns, forbidden)`: from block to block, a bit of the value deciding, until the turns are used up.
-/// A start that does not exist traps, and so does a block whose result is the forbidden number.
+/// Builds `walk(start, x, turns, forbidden)`. It goes from block to block by a bit of the value,
+/// until `turns` blocks are done. It traps if the start block does not exist, and if the result of
+/// a block is `forbidden`.
 fn walk() -> Function {
     function("walk", 4, |b, params| {
         let &[start, x, turns, forbidden] = params else {
@@ -182,7 +185,7 @@ fn walk() -> Function {
     })
 }
 
-/// The values that the walk passes.
+/// Returns the value after each block of the walk.
 fn walked(start: u32, mut x: u32, turns: u32) -> Vec<u32> {
     let mut block = start;
     (0..turns)
@@ -209,7 +212,7 @@ fn branches_across_a_large_function() {
         for start in [WALK_BLOCKS, WALK_BLOCKS + 1, u32::MAX] {
             assert_trap(call(&mut program, "walk", &[start, 1, 1, 0]), "walk", 5);
         }
-        // A trap whose sequence is far away, from wherever the walk is after some turns.
+        // The trap sequence is far from the block that traps.
         for turn in 0..10 {
             let forbidden = walked(3, 12345, 30)[turn];
             assert_trap(call(&mut program, "walk", &[3, 12345, 30, forbidden]), "walk", 6);
@@ -225,7 +228,7 @@ fn branches_across_a_large_function() {
     }
 }
 
-/// A table some of whose entries are out of reach, one of which stands directly after it.
+/// A table with some targets out of reach, and one directly after it.
 #[test]
 fn table_with_far_targets() {
     const TARGETS: u32 = 24;
@@ -261,7 +264,8 @@ fn table_with_far_targets() {
     }
 }
 
-/// A table with so many entries that it becomes several: each entry leads to its own block.
+/// A table with so many entries that it is split into several tables. Each entry leads to the
+/// correct block.
 #[test]
 fn table_with_many_entries() {
     const ENTRIES: u32 = 10_000;
@@ -283,7 +287,7 @@ fn table_with_many_entries() {
     for setting in SETTINGS {
         let mut program = program(setting);
         program.define(&large).unwrap();
-        // All around the places where the table may be divided, and a sample of the others.
+        // Test the indices around each possible split of the table, and a sample of the others.
         let near = (1..=ENTRIES / 1024).flat_map(|part| (0..6).map(move |at| 1024 * part + at - 3));
         for index in near
             .chain((0..ENTRIES).step_by(131))
@@ -302,7 +306,8 @@ fn table_with_many_entries() {
     }
 }
 
-/// A table whose entries are all out of reach and all different: more of them than there is room for sequences after one table.
+/// A table whose targets are all different and out of reach. One table has no room for so many
+/// sequences after it.
 #[test]
 fn table_with_many_far_entries() {
     const ENTRIES: u32 = 9_000;
@@ -328,13 +333,13 @@ fn table_with_many_far_entries() {
     }
 }
 
-/// Distances around the reach, forwards and backwards, one instruction apart.
+/// Distances around the reach in both directions, in steps of one instruction.
 #[test]
 fn around_the_reach() {
     let first = REACH / 4 - 12;
     for filler in first..first + 20 {
         let mut program = program(("none", "single_pass"));
-        // Without arguments of the edges, so that the filler is what lies between.
+        // The edges have no arguments, so that only the filler lies between branch and target.
         let forwards = function("forwards", 2, |b, params| {
             let filled = b.create_block();
             let end = b.create_block();
@@ -364,7 +369,7 @@ fn around_the_reach() {
         });
         program.define(&forwards).unwrap();
         program.define(&backwards).unwrap();
-        // An address that nothing else uses.
+        // Nothing else uses this address.
         assert_eq!(
             call(&mut program, "forwards", &[7, 0x4000_0000]).unwrap(),
             7,
@@ -379,7 +384,7 @@ fn around_the_reach() {
     }
 }
 
-/// Stores, one instruction each.
+/// Emits stores of one instruction each.
 fn fill(b: &mut FunctionBuilder<'_>, address: Value, count: usize) {
     for _ in 0..count {
         b.ins()
@@ -387,7 +392,7 @@ fn fill(b: &mut FunctionBuilder<'_>, address: Value, count: usize) {
     }
 }
 
-/// The same at an address that nothing else uses.
+/// Emits stores to an address that nothing else uses.
 fn fill_unused(b: &mut FunctionBuilder<'_>, value: Value, count: usize) {
     let address = constant(b, 0x4000_0000);
     for _ in 0..count {
@@ -396,7 +401,7 @@ fn fill_unused(b: &mut FunctionBuilder<'_>, value: Value, count: usize) {
     }
 }
 
-/// Calls in the middle of a function, from where no veneer beside it is near.
+/// Calls in the middle of a function, out of reach of the veneers on both sides.
 #[test]
 fn calls_in_the_middle() {
     const STEPS: u32 = 25_000;

@@ -1,5 +1,5 @@
-//! What comes with the code: relocations, traps, source locations, value labels, frame layout; and that compilation is
-//! deterministic.
+//! Tests the data beside the machine code: relocations, traps, source locations, value labels, and
+//! the frame layout. Also tests that compilation is deterministic.
 
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
@@ -65,7 +65,7 @@ fn relocations_name_symbol_kind_and_addend() {
         .collect();
     let has = |op, kind, name: &str, addend| found.contains(&(op, kind, name.to_owned(), addend));
     assert!(has(Opcode::JMPSR_OFF, Reloc::Branch, "%near", 0), "{found:?}");
-    // `leah` and `leal` decode as the moves they are.
+    // `leah` and `leal` decode as moves of immediates.
     for (op, kind) in [
         (Opcode::MOVEIHSI, Reloc::AbsHighLea),
         (Opcode::MOVEILSI, Reloc::AbsLowLea),
@@ -120,7 +120,8 @@ fn source_locations_cover_the_code_they_made() {
     assert_eq!(traps, [(code7, SourceLoc::new(0x20)), (code7, SourceLoc::new(0x40))]);
 }
 
-/// Two instructions with one location, and one without between them: its code belongs to none.
+/// Two instructions with the same location, and one without a location between them. The code of
+/// the latter has no location.
 #[test]
 fn code_between_two_places_of_one_location_has_none() {
     let text = "
@@ -218,7 +219,7 @@ fn labelled_values_are_where_the_table_says() {
             other => panic!("{other:?}"),
         }
     }
-    // The value lives across the call, so some range spans the instruction that calls.
+    // The value is live across the call, so one range contains the call instruction.
     let call = code.relocs.last().expect("the call").offset + 8;
     assert!(
         ranges.iter().any(|r| r.start <= call && call < r.end),
@@ -302,8 +303,8 @@ fn refusals_name_function_instruction_type_and_help() {
     }
 }
 
-/// What `cranelift-frontend` makes of a value that has to be in a stack map: it is in memory during each call, where the map
-/// says.
+/// `cranelift-frontend` spills a value that needs a stack map. The value is in memory during each
+/// call, at the location in the map.
 #[test]
 fn stack_maps_of_the_frontend_name_the_places_of_live_values() {
     use cranelift_codegen::ir::{AbiParam, ExtFuncData, ExternalName, InstBuilder, Signature, UserFuncName, types};
@@ -341,7 +342,7 @@ fn stack_maps_of_the_frontend_name_the_places_of_live_values() {
     let code = compile(&isa, function);
     let calls: Vec<u32> = code.relocs.iter().map(|r| r.offset + 4).collect();
     assert_eq!(calls.len(), 2);
-    // The object is alive during the first call only.
+    // The object is live during the first call only.
     let [map] = &code.stack_maps[..] else {
         panic!("{:?}", code.stack_maps)
     };
@@ -349,7 +350,7 @@ fn stack_maps_of_the_frontend_name_the_places_of_live_values() {
     let [entry] = map.entries[..] else { panic!("{map:?}") };
     assert_eq!(entry.ty, types::I32);
     assert_eq!(entry.offset, code.frame.stack_slots[0]);
-    // Its register is stored there before the call, and loaded from there after it.
+    // Its register is stored to this location before the call and loaded from it after the call.
     let text = code.asm(None);
     assert!(text.contains(&format!("stack_map: i32 at {}", entry.offset)), "{text}");
 }

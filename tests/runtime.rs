@@ -1,4 +1,5 @@
-//! The routines of the runtime, compiled by this back end and run on the simulator, against Rust's arithmetic.
+//! Compares the integer runtime routines, compiled by this back end and run on the simulator, with
+//! Rust's arithmetic.
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::settings::{self, Configurable};
@@ -20,14 +21,14 @@ fn program(opt_level: &str, clif: &str) -> Program {
     program
 }
 
-/// Numbers around which estimates of quotients go wrong.
+/// Returns numbers close to which quotient estimates are likely to be wrong.
 fn edges() -> Vec<u32> {
     let mut all = vec![3, 5, 6, 7, 9, 10, 100, 1000, 0x5555_5555, 0xaaaa_aaab, 1_000_000_007];
     for bit in 0..32 {
         let power = 1u32 << bit;
         all.extend([power.wrapping_sub(1), power, power.wrapping_add(1), power | power >> 1]);
     }
-    // Where conversion to float rounds, and where it goes wrong (docs/machine/operations.md).
+    // Numbers at which the conversion to float rounds or fails (docs/machine/operations.md).
     for shift in 0..=8 {
         for top in [0xff_ffffu32, 0xff_fffe, 0xff_fffd, 0x80_0001] {
             all.extend([top << shift, (top << shift) | ((1 << shift) - 1)]);
@@ -86,7 +87,8 @@ fn edge_cases() {
     }
 }
 
-/// What callers check may come in anyhow; the routines have to end, and the remainder of the overflow is 0.
+/// Callers check the operands, but the routines must terminate for unchecked ones. The remainder of
+/// the overflowing division is 0.
 #[test]
 fn unchecked_operands() {
     let mut program = program(
@@ -117,8 +119,8 @@ fn unchecked_operands() {
     assert_eq!(results[3], DataValue::I32(0));
 }
 
-/// Generates operands of all magnitudes and signs, half of them next to a multiple of the divisor, and hashes the
-/// results of `count` divisions of each kind.
+/// Generates operands of all magnitudes and signs, half of them next to a multiple of the divisor,
+/// and hashes the results of `count` divisions of each kind.
 const DRIVER: &str = "
 function %drive(i32, i32) -> i32, i32 {
 block0(v0: i32, v1: i32):
@@ -252,7 +254,8 @@ fn a_million_random_operands() {
     }
 }
 
-/// The bound on the reciprocal from which `runtime/div.clif` argues, for divisors of its range in steps.
+/// Checks the bound on the reciprocal that the proof in `runtime/div.clif` uses, for a sample of
+/// the divisors in its range.
 #[test]
 fn reciprocal_bounds() {
     use npu_sim::fp;

@@ -1,5 +1,6 @@
-//! The routines that convert between floats, and between floats and integers, compiled by this back end and run on the
-//! simulator, against `rustc_apfloat`.
+//! Compares the runtime routines that convert between float formats, and between floats and
+//! integers, with `rustc_apfloat`. This back end compiles the routines, and the simulator runs
+//! them.
 
 #[expect(dead_code, reason = "every test needs a part of it")]
 #[path = "common/softfloat.rs"]
@@ -11,7 +12,7 @@ use softfloat::{
     words64,
 };
 
-/// Random operands of each routine.
+/// The number of random operands for each routine.
 const COUNT: usize = 1_000_000;
 
 fn single_edges() -> impl Iterator<Item = Vec<u32>> {
@@ -22,7 +23,8 @@ fn double_edges() -> impl Iterator<Item = Vec<u32>> {
     edges(11, 52).into_iter().map(|bits| words(bits.into(), 2))
 }
 
-/// Powers of two, significands of all ones with all shifts, and what is next to them, of both signs.
+/// Returns powers of two, all-ones significands with all shifts, and their neighbors, with both
+/// signs.
 fn integer_edges(bits: usize) -> impl Iterator<Item = Vec<u32>> {
     let long = [
         (1 << 53) - 1,
@@ -48,7 +50,8 @@ fn integer_edges(bits: usize) -> impl Iterator<Item = Vec<u32>> {
     all.into_iter().map(move |n| words(n, bits / 32))
 }
 
-/// Integers of all lengths, mostly with a rest close to half of the last place of a fraction.
+/// Returns an integer of random length. Usually the bits that a conversion rounds off are close to
+/// half a unit in the last place.
 fn integer(random: &mut Random, bits: usize, fraction: u32) -> Vec<u32> {
     let number = if random.below(4) == 0 {
         random.pattern(bits as u32)
@@ -71,7 +74,9 @@ fn integer(random: &mut Random, bits: usize, fraction: u32) -> Vec<u32> {
     words(number, bits / 32)
 }
 
-/// A double with a rest close to half of what another format keeps, around the whole range of that format.
+/// Returns a double for a conversion to a narrower format, in the whole exponent range of that
+/// format. Usually the bits that the conversion rounds off are close to half a unit in the last
+/// place.
 fn to_be_narrowed(random: &mut Random, exponent: u32, fraction: u32) -> Vec<u32> {
     if random.below(6) == 0 {
         return words(random.float(11, 52).into(), 2);
@@ -162,7 +167,7 @@ fn f32_from_f64() {
     });
 }
 
-/// All of them, with anything above.
+/// Returns all f16 values, with different upper bits.
 fn halves() -> impl Iterator<Item = Vec<u32>> {
     (0..=0xffffu32).flat_map(|bits| [vec![bits], vec![bits | 0xffff_0000], vec![bits | bits << 16]])
 }
@@ -195,7 +200,7 @@ fn f16_from_f32() {
         let narrower: Single = convert(double_of(&to_be_narrowed(random, 5, 10)));
         vec![bits32(narrower)]
     };
-    // Every f16, and the floats next to it and to the middle between it and the next.
+    // Every f16, the midpoint to the next f16, and the neighboring floats of both.
     let near = (0..0x7c00u32).flat_map(|bits| {
         let exact = bits32(convert(half(bits)));
         let middle = (exact + bits32(convert(half(bits + 1)))) / 2;

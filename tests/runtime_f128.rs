@@ -1,6 +1,8 @@
-//! The routines of f128, compiled by this back end and run on the simulator, against `rustc_apfloat`.
+//! Compares the runtime routines of f128, compiled by this back end and run on the simulator, with
+//! `rustc_apfloat`.
 //!
-//! Each gets 50,000 random operands beside those where something changes; `NAPLESPU_OPERANDS` sets another number.
+//! Each routine gets 50,000 random operands and the edge cases. `NAPLESPU_OPERANDS` sets another
+//! number.
 
 #[expect(dead_code, reason = "every test needs a part of it")]
 #[path = "common/softfloat.rs"]
@@ -28,7 +30,7 @@ fn quad_of(words: &[u32]) -> Quad {
     quad(number(words))
 }
 
-/// Words of the number, those of the one NaN for all of them.
+/// Returns the words of a number. All NaNs have the words of the canonical NaN.
 fn words128(x: Quad) -> Vec<u32> {
     let bits = if x.is_nan() { 0xffff << 111 } else { x.to_bits() };
     words(bits, 4)
@@ -38,7 +40,7 @@ fn all_words<const N: usize>(numbers: [u128; N]) -> Vec<u32> {
     numbers.iter().flat_map(|&n| words(n, 4)).collect()
 }
 
-/// Numbers at which something changes, of both signs.
+/// Returns edge cases of both signs.
 fn edges() -> Vec<u128> {
     let mut all = Vec::new();
     let ones = (1u128 << FRACTION) - 1;
@@ -70,13 +72,13 @@ fn edges() -> Vec<u128> {
     all
 }
 
-/// A number with this biased exponent, or the nearest there is.
+/// Returns a number with this biased exponent, or with the nearest valid one.
 fn with_exponent(random: &mut Random, exponent: i64) -> u128 {
     let exponent = exponent.clamp(0, MAX_EXPONENT.cast_signed()).cast_unsigned();
     u128::from(random.below(2)) << 127 | u128::from(exponent) << FRACTION | random.pattern(FRACTION)
 }
 
-/// A number of any class.
+/// Returns a number of any class.
 fn any(random: &mut Random) -> u128 {
     let exponent = match random.below(8) {
         0 => 0,
@@ -89,14 +91,14 @@ fn any(random: &mut Random) -> u128 {
     with_exponent(random, exponent.cast_signed())
 }
 
-/// A number whose exponent is at most so far from that of the other one.
+/// Returns a number whose exponent differs from that of `other` by at most `reach`.
 fn near(random: &mut Random, other: u128, reach: i64) -> u128 {
     let exponent = (other >> FRACTION) as u64 & MAX_EXPONENT;
     let distance = random.range(-reach..reach + 1);
     with_exponent(random, exponent.cast_signed() + distance)
 }
 
-/// Two numbers, often with exponents that are close to each other.
+/// Returns two numbers, often with close exponents.
 fn two(random: &mut Random) -> [u128; 2] {
     let a = any(random);
     let b = match random.below(6) {
@@ -177,7 +179,8 @@ fn min_and_max() {
     }
 }
 
-/// The root of a number: estimated, and put right until the rest is less than one place times the root.
+/// Returns the square root: an estimate, corrected until the absolute remainder is less than the
+/// root times its unit in the last place.
 fn root(x: Quad) -> Quad {
     if x.is_nan() || x.is_zero() {
         return x;
@@ -197,10 +200,11 @@ fn root(x: Quad) -> Quad {
         root = (root + (x / root).value).value.scalbn(-1);
     }
     loop {
-        // x is from 1 to 4, so the root is below 2, except that it may be rounded to 2. The rest is exact: it has less than 113 bits.
+        // x is from 1 to 4, so the root is below 2, or 2 by rounding. The remainder is exact: it
+        // has fewer than 113 bits.
         let rest = (-root).mul_add(root, x).value;
         let bound = root.scalbn(root.ilogb() - 112);
-        // Below a power of two the numbers are twice as close.
+        // Below a power of two, the distance between numbers is half as large.
         let is_power = root.to_bits() << (128 - FRACTION) == 0;
         let below = if is_power { bound.scalbn(-1) } else { bound };
         if rest > bound {
@@ -218,7 +222,7 @@ fn sqrt() {
     let random = |r: &mut Random| {
         let number = match r.below(4) {
             0 => {
-                // The square of the middle between two numbers, rounded.
+                // The rounded square of the midpoint between two numbers.
                 let middle = Quad::from_u128(r.wide() >> 15 | 1 << 112).value;
                 let half = Quad::from_u128(1).value.scalbn(-1);
                 middle.mul_add(middle, (middle + half).value).value.to_bits()
@@ -311,7 +315,7 @@ fn from_integers() {
     }
 }
 
-/// Numbers that become the first or last of another format, or lie between two of its numbers.
+/// Returns numbers at the limits of another format, or between two of its numbers.
 fn for_narrowing(random: &mut Random, bias: i64, fraction: u32) -> Vec<u32> {
     let exponent = match random.below(3) {
         0 => random.range(-bias - i64::from(fraction) - 3..-bias + 3),

@@ -1,4 +1,5 @@
-//! The routines of f32 arithmetic, compiled by this back end and run on the simulator, against `rustc_apfloat`.
+//! Compares the runtime routines of f32 arithmetic, compiled by this back end and run on the
+//! simulator, with `rustc_apfloat`.
 
 #[expect(dead_code, reason = "every test needs a part of it")]
 #[path = "common/softfloat.rs"]
@@ -8,7 +9,7 @@ use rustc_apfloat::ieee::Single;
 use rustc_apfloat::{Float, Round};
 use softfloat::{Random, bits32, check, edges, extreme, single};
 
-/// How many random operands every operation gets.
+/// The number of random operands for each operation.
 const MILLION: usize = 1_000_000;
 
 const FRACTION: u32 = 0x007f_ffff;
@@ -19,7 +20,7 @@ fn exponent(x: u32) -> i64 {
     (x >> 23 & 0xff).into()
 }
 
-/// A float of any sign; an exponent out of range becomes the nearest one.
+/// Returns a float of random sign. The exponent is clamped to the valid range.
 fn float(random: &mut Random, exponent: i64, fraction: u32) -> u32 {
     let sign = if random.below(2) == 0 { 0 } else { SIGN };
     sign | (exponent.clamp(0, 255) as u32) << 23 | fraction & FRACTION
@@ -33,7 +34,7 @@ fn fraction(random: &mut Random) -> u32 {
     random.pattern(23) as u32
 }
 
-/// A significand of so many bits, the last one set, as a fraction.
+/// Returns the fraction of a significand with this number of bits, whose last bit is set.
 fn short_fraction(random: &mut Random, bits: u32) -> u32 {
     let number = (random.bits() as u32 | 1) & ((1 << bits) - 1) | 1 << (bits - 1);
     number << (24 - bits) & FRACTION
@@ -54,7 +55,8 @@ fn two() -> impl Iterator<Item = Vec<u32>> {
         .flat_map(move |a| others.clone().into_iter().map(move |b| vec![a, b]))
 }
 
-/// Exponents close together or where the other operand has half of the last place; nearly equal operands.
+/// Returns summands with close exponents, with exponents at which the smaller one is about half a
+/// unit in the last place of the other, or nearly equal ones.
 fn terms(random: &mut Random) -> Vec<u32> {
     let a = any(random);
     let distance = match random.below(8) {
@@ -73,7 +75,8 @@ fn terms(random: &mut Random) -> Vec<u32> {
     if random.below(2) == 0 { vec![a, b] } else { vec![b, a] }
 }
 
-/// An exponent that makes the product with the other one anything, often the first or last there is.
+/// Returns an exponent for the other factor. The exponent of the product is random, often at a
+/// limit of the range.
 fn other_exponent(random: &mut Random, exponent: i64) -> i64 {
     127 - exponent
         + match random.below(5) {
@@ -84,7 +87,8 @@ fn other_exponent(random: &mut Random, exponent: i64) -> i64 {
         }
 }
 
-/// Products that are halfway between floats, next to powers of two, subnormal, overflowing.
+/// Returns factors whose products are halfway between floats, next to powers of two, subnormal, or
+/// overflow.
 fn factors(random: &mut Random) -> Vec<u32> {
     let a = any(random);
     let e = other_exponent(random, exponent(a));
@@ -107,7 +111,7 @@ fn factors(random: &mut Random) -> Vec<u32> {
     }
 }
 
-/// Quotients that are exact, halfway between subnormals, overflowing.
+/// Returns operands whose quotients are exact, halfway between subnormals, or overflow.
 fn dividend_and_divisor(random: &mut Random) -> Vec<u32> {
     let b = any(random);
     let e = exponent(b)
@@ -134,7 +138,8 @@ fn dividend_and_divisor(random: &mut Random) -> Vec<u32> {
     }
 }
 
-/// Addends close to the product, to half of its last place, far above and far below it.
+/// Returns factors with an addend close to the product or to half of its last place, or far above
+/// or below it.
 fn factors_and_addend(random: &mut Random) -> Vec<u32> {
     let mut all = if random.below(4) == 0 {
         terms(random)
@@ -160,7 +165,8 @@ fn factors_and_addend(random: &mut Random) -> Vec<u32> {
     all
 }
 
-/// Numbers with a rest close to a half, around where floats become integral.
+/// Returns numbers whose fractional part is close to a half, around the limit above which all
+/// floats are integers.
 fn with_rest(random: &mut Random) -> Vec<u32> {
     if random.below(4) == 0 {
         return vec![any(random)];
@@ -172,7 +178,7 @@ fn with_rest(random: &mut Random) -> Vec<u32> {
     vec![float(random, e, kept | rest)]
 }
 
-/// Squares of short and of long numbers, and what is next to them.
+/// Returns squares of short and long numbers, and their neighbors.
 fn near_square(random: &mut Random) -> Vec<u32> {
     let bits = match random.below(4) {
         0 => return vec![any(random)],
@@ -191,7 +197,7 @@ fn near_square(random: &mut Random) -> Vec<u32> {
     vec![bits.wrapping_add(random.range(-2..3) as u32) & !SIGN]
 }
 
-/// The square root, by integers: `rustc_apfloat` has none.
+/// Returns the square root, computed with integers: `rustc_apfloat` has no square root.
 fn root(x: Single) -> Single {
     if x.is_nan() || x.is_zero() {
         return x;
@@ -210,7 +216,7 @@ fn root(x: Single) -> Single {
     let shift = 60 + (power & 1);
     let square = u128::from(significand) << shift;
     let root = square.isqrt();
-    // One bit more says whether there is a rest.
+    // An additional lowest bit records whether the remainder is nonzero.
     let marked = root << 1 | u128::from(root * root != square);
     Single::from_u128(marked).value.scalbn((power - shift) / 2 - 1)
 }
@@ -262,7 +268,7 @@ fn sqrt() {
     check_one("__npu_f32_sqrt", near_square, root);
 }
 
-/// Every significand with both parities of the exponent, against the host's square root.
+/// Compares every significand with both parities of the exponent with the host's square root.
 #[test]
 fn sqrt_of_all_significands() {
     let all = (0x3f80_0000..0x4080_0000).map(|bits| vec![bits]);

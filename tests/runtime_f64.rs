@@ -1,4 +1,5 @@
-//! The routines of f64 arithmetic, compiled by this back end and run on the simulator, against `rustc_apfloat`.
+//! Compares the runtime routines of f64 arithmetic, compiled by this back end and run on the
+//! simulator, with `rustc_apfloat`.
 
 #[path = "common/f64_operands.rs"]
 mod operands;
@@ -10,10 +11,10 @@ use rustc_apfloat::ieee::Double;
 use rustc_apfloat::{Float, Round, StatusAnd};
 use softfloat::{Random, bits64, check, double, double_of, extreme, words, words64};
 
-/// How many random operands every operation gets.
+/// The number of random operands for each operation.
 const MILLION: usize = 1_000_000;
 
-/// The words of some numbers.
+/// Returns the words of some numbers.
 fn all_words<const N: usize>(numbers: [u64; N]) -> Vec<u32> {
     numbers.iter().flat_map(|&n| words(n.into(), 2)).collect()
 }

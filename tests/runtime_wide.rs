@@ -1,14 +1,16 @@
-//! The routines of the runtime for 64- and 128-bit integers, run on the simulator, against Rust's arithmetic.
+//! Compares the runtime routines for 64- and 128-bit integers, run on the simulator, with Rust's
+//! arithmetic.
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_naplespu::isa;
 use naplespu_jit::Program;
 
-/// Where the drivers find operands and leave results.
+/// The address of the operands and results of the drivers.
 const DATA: u32 = 0x1000_0000;
 
-/// A function that calls a routine on `count` records: the words of the operands, then room for those of the results.
+/// Returns a function that calls a routine on `count` records. A record contains the words of the
+/// operands, followed by space for the words of the results.
 fn driver(name: &str, args: usize, results: usize) -> String {
     let types = |n: usize| vec!["i32"; n].join(", ");
     let values = |base: usize, n: usize| (0..n).map(|i| format!("v{}", base + i)).collect::<Vec<_>>().join(", ");
@@ -45,7 +47,7 @@ fn driver(name: &str, args: usize, results: usize) -> String {
     text
 }
 
-/// Numbers of `W` words from a seed.
+/// A random number generator.
 struct Random(u64);
 
 impl Random {
@@ -64,7 +66,8 @@ impl Random {
         u128::from(self.next()) << 64 | u128::from(self.next())
     }
 
-    /// A number of `width` bits of one of the shapes that algorithms on words go wrong with.
+    /// Returns a number of `width` bits in one of the shapes that are hard for multi-word
+    /// algorithms.
     fn number(&mut self, width: u32) -> u128 {
         let mask = u128::MAX >> (128 - width);
         let power = |r: &mut Self| 1u128 << r.below(width);
@@ -76,7 +79,7 @@ impl Random {
                 .wrapping_sub(power(self))
                 .wrapping_add(u128::from(self.below(3))),
             6 => {
-                // Words of all ones, all zeros, and near.
+                // Words of all ones or all zeros, and close numbers.
                 (0..4).fold(0, |all, _| {
                     let word = match self.below(6) {
                         0 => 0,
@@ -94,7 +97,8 @@ impl Random {
         value & mask
     }
 
-    /// Dividend and divisor: a quarter of them as they come, the others close to a multiple or with equal high digits.
+    /// Returns a dividend and a divisor. A quarter of the pairs are independent. The dividends of
+    /// the others are close to a multiple of the divisor, or have the same high digits.
     fn division(&mut self, width: u32) -> (u128, u128) {
         let mask = u128::MAX >> (128 - width);
         let d = self.number(width).max(1);
@@ -112,7 +116,7 @@ impl Random {
                 }
             }
             _ => {
-                // Equal high digits, at some distance.
+                // The same high digits, shifted.
                 let shift = self.below(width);
                 (d << self.below(d.leading_zeros() - (128 - width) + 1)) ^ (self.bits() & mask) >> shift
             }
@@ -129,7 +133,7 @@ fn signed(value: u128, width: u32) -> i128 {
     (value << (128 - width)).cast_signed() >> (128 - width)
 }
 
-/// The product's upper 128 bits.
+/// Returns the upper 128 bits of the product.
 fn high128(a: u128, b: u128) -> u128 {
     let (a0, a1, b0, b1) = (a & u128::from(u64::MAX), a >> 64, b & u128::from(u64::MAX), b >> 64);
     let middle = a0 * b1 + ((a0 * b0) >> 64);
@@ -137,7 +141,7 @@ fn high128(a: u128, b: u128) -> u128 {
     a1 * b1 + middle + ((a1 * b0 + low) >> 64)
 }
 
-/// What an operation should give.
+/// Returns the expected result of an operation.
 fn expected(op: &str, width: u32, a: u128, b: u128) -> u128 {
     let (sa, sb) = (signed(a, width), signed(b, width));
     let amount = b as u32 & 127;
@@ -166,7 +170,7 @@ fn is_shift(op: &str) -> bool {
     ["shl", "ushr", "sshr", "rotl"].contains(&op)
 }
 
-/// Runs an operation on pairs and compares.
+/// Runs an operation on pairs of operands and compares the results.
 fn check(program: &mut Program, op: &str, width: u32, pairs: &[(u128, u128)]) {
     let (per, second) = (
         (width / 32) as usize,
@@ -208,7 +212,7 @@ fn allowed(op: &str, width: u32, a: u128, b: u128) -> bool {
     op != "sdiv" || signed(b, width) != -1 || a != 1 << (width - 1)
 }
 
-/// A program with a driver for each operation on numbers of `width` bits.
+/// Returns a program with a driver for each operation on numbers of `width` bits.
 fn program(ops: &[&str], width: u32) -> Program {
     let mut flags = settings::builder();
     flags.set("opt_level", "speed").unwrap();
@@ -229,7 +233,7 @@ fn program(ops: &[&str], width: u32) -> Program {
     program
 }
 
-/// Numbers next to powers of two and a few others.
+/// Returns numbers next to powers of two, and a few others.
 fn edges(width: u32) -> Vec<u128> {
     let mask = u128::MAX >> (128 - width);
     let mut all = vec![mask - 1, mask - 2, 10, 100, 1_000_000_007];
@@ -248,7 +252,7 @@ fn edges(width: u32) -> Vec<u128> {
     all
 }
 
-/// Every edge by every edge, and `count` random pairs for each operation.
+/// Compares all pairs of edge cases, and `count` random pairs for each operation.
 fn compare(ops: &[&str], width: u32, count: usize) {
     let (mut program, mut random) = (program(ops, width), Random(0x1234_5678_9abc_def1));
     let (edges, mask) = (edges(width), u128::MAX >> (128 - width));
@@ -289,7 +293,7 @@ fn products_and_shifts_of_128_bits() {
     compare(OTHERS_128, 128, 1_000_000);
 }
 
-/// What callers check may come in anyhow; the routines have to end.
+/// Callers check the operands, but the routines must terminate for unchecked ones.
 #[test]
 fn unchecked_operands() {
     for width in [64, 128] {

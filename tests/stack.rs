@@ -1,4 +1,5 @@
-//! The limit of the stack and the pages of large frames: what traps, and what has been written by then.
+//! Tests the stack limit and the stack probes of large frames: which accesses trap, and which
+//! memory has been written before.
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::TrapCode;
@@ -6,10 +7,10 @@ use cranelift_codegen::settings::{self, Configurable, Flags};
 use cranelift_naplespu::isa;
 use naplespu_jit::{Program, RunError};
 
-/// The settings that every function here is tried with: `opt_level` and `regalloc_algorithm`.
+/// The settings of every test: `opt_level` and `regalloc_algorithm`.
 const SETTINGS: [(&str, &str); 2] = [("none", "single_pass"), ("speed", "backtracking")];
 
-/// Where the stack of a call starts.
+/// The stack pointer at the start of a call.
 const TOP: u32 = 0xf000_0000;
 
 fn program(text: &str, (opt_level, algorithm): (&str, &str), more: &[(&str, &str)]) -> Program {
@@ -22,7 +23,7 @@ fn program(text: &str, (opt_level, algorithm): (&str, &str), more: &[(&str, &str
         .expect("the target")
         .finish(Flags::new(flags))
         .expect("the target");
-    // Zeros, since the tests look for what was written.
+    // Memory is zero, so that the tests can find writes.
     let config = npu_sim::Config {
         strict: true,
         ..npu_sim::Config::default()
@@ -43,8 +44,9 @@ fn is_overflow(result: &Result<Vec<DataValue>, RunError>) -> bool {
     matches!(result, Err(RunError::Trap(report)) if report.code == Some(TrapCode::STACK_OVERFLOW))
 }
 
-/// `%try(room)` calls `%limited` with the limit `room` bytes below its stack pointer, `%try_at(limit)` with this limit. The function
-/// has a stack slot of the size given, calls, and writes the slot.
+/// `%try(room)` calls `%limited` with a limit `room` bytes below its stack pointer, and
+/// `%try_at(limit)` calls it with this limit. `%limited` has a stack slot of the given size, writes
+/// it and calls another function.
 fn limited(size: u32, limit: &str) -> String {
     format!(
         "
@@ -91,7 +93,7 @@ fn limited(size: u32, limit: &str) -> String {
     )
 }
 
-/// Ways to the word at 4 after the context pointer.
+/// Different computations of the word at offset 4 from the context pointer.
 const LIMITS: [&str; 2] = [
     "gv0 = vmctx gv1 = load.i32 notrap aligned gv0+4 stack_limit = gv1",
     "gv0 = vmctx
@@ -127,7 +129,7 @@ fn limits_at_the_ends_of_memory() {
         let mut program = program(&limited(1 << 29, LIMITS[0]), settings, &[]);
         let result = call(&mut program, "try_at", &[0]);
         assert_eq!(result.expect("room enough"), [DataValue::I32(42)]);
-        // A sum of limit and size would wrap around.
+        // The sum of limit and size would wrap around.
         for limit in [-1, -64, -(1 << 29)] {
             assert!(is_overflow(&call(&mut program, "try_at", &[limit])));
         }
@@ -167,7 +169,7 @@ fn leaves_without_a_frame_are_not_checked() {
 
 #[test]
 fn a_limit_checked_in_a_chain_of_calls() {
-    // Every level takes some of the stack until the limit stops it.
+    // Every recursion level uses some of the stack until the limit is reached.
     let text = "
         function %down(i32 vmctx, i32) -> i32 {
             gv0 = vmctx

@@ -1,4 +1,5 @@
-//! Passes on VCode, as text: a function in CLIF, and the stage after the pass.
+//! Tests passes on VCode by text: the input is a CLIF function, the output is the stage after the
+//! pass.
 
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
@@ -11,11 +12,11 @@ fn target() -> Isa {
     flags.set("opt_level", "speed").unwrap();
     let isa = isa::lookup_by_name("naplespu").unwrap();
     let isa = isa.finish(settings::Flags::new(flags)).unwrap();
-    // Routines of the runtime go through all passes.
+    // All passes run on runtime routines.
     isa.for_runtime()
 }
 
-/// The function before and after a pass, one instruction a line, without indentation.
+/// Returns the function before and after a pass: a list of instructions without indentation.
 fn stages(clif: &str, before: Stage, after: Stage) -> [Vec<String>; 2] {
     let function = cranelift_reader::parse_functions(clif).unwrap().remove(0);
     let mut ctx = Context::for_function(function);
@@ -32,7 +33,7 @@ fn stages(clif: &str, before: Stage, after: Stage) -> [Vec<String>; 2] {
 
 #[test]
 fn dce_drops_words_that_nobody_needs() {
-    // Only the low word of the product is kept.
+    // Only the low word of the product is used.
     let clif = "function %low(i32, i32, i32) -> i32 {
     block0(v0: i32, v1: i32, v2: i32):
         v3 = uextend.i64 v0

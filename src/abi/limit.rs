@@ -1,51 +1,52 @@
-//! The limit of the stack: how a function finds out the lowest address that its frame may reach.
+//! The stack limit: the lowest address that the frame of a function may reach.
 //!
-//! CLIF gives the limit as a global value, made from the context pointer (`vmctx`), the address of a symbol, sums and loads. The
-//! check comes first, before the frame is made, so it is code of the prologue and no VCode.
+//! CLIF describes the limit as a global value: the context pointer (`vmctx`) or the address of a
+//! symbol, followed by sums and loads. The prologue computes the limit and checks it before it
+//! makes the frame. The check is therefore not part of the VCode.
 
 use super::sig::{Place, SigInfo};
 use crate::code::RelocTarget;
 use cranelift_codegen::ir::{ArgumentPurpose, Function, GlobalValueData, types};
 
-/// Where the computation of the limit starts.
+/// The first value of the computation of the limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Base {
-    /// A pointer among the arguments.
+    /// A pointer argument.
     Argument(Place),
     /// The address of a symbol, plus a constant.
     Symbol(RelocTarget, i64),
 }
 
-/// How it goes on.
+/// One step of the computation after the base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A constant is added.
+    /// Adds a constant.
     Add(i64),
-    /// The word at this distance is loaded.
+    /// Loads the word at this offset in bytes.
     Load(i32),
 }
 
-/// The limit of the stack, ready to be computed at entry.
+/// The computation of the stack limit at the entry of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StackLimit {
     /// The first value.
     pub base: Base,
-    /// What is done with it, in order.
+    /// The operations on the base, in order.
     pub steps: Vec<Step>,
 }
 
 impl StackLimit {
-    /// The limit that the function names; `None` if it names none.
+    /// Returns the stack limit of the function, or `None` if it has none.
     ///
     /// # Errors
     ///
-    /// Why it cannot be computed.
+    /// Returns the reason if the limit cannot be computed.
     pub fn new(func: &Function, sig: &SigInfo) -> Result<Option<Self>, &'static str> {
         let Some(mut at) = func.stack_limit else {
             return Ok(None);
         };
         let mut steps = Vec::new();
-        // A chain that is longer than there are values goes in a circle.
+        // A chain with more steps than there are global values is cyclic.
         for _ in 0..func.global_values.len() {
             let (step, next) = match &func.global_values[at] {
                 GlobalValueData::VMContext => {
@@ -78,11 +79,11 @@ impl StackLimit {
             steps.push(step);
             at = next;
         }
-        Err("its global values go in a circle")
+        Err("its global values are cyclic")
     }
 }
 
-/// Where the context pointer arrives.
+/// Returns the location in which the context pointer arrives.
 fn context(func: &Function, sig: &SigInfo) -> Option<Base> {
     let index = func.signature.special_param_index(ArgumentPurpose::VMContext)?;
     let is_word = func.signature.params[index].value_type == types::I32;

@@ -1,4 +1,5 @@
-//! Which registers a function may use and a call may change, as regalloc2 wants to know it: from the classes of td.
+//! The registers that a function may use and that a call may change, from the register classes of
+//! td, in the form that regalloc2 expects.
 
 use crate::inst::reg::to_preg;
 use cranelift_codegen::settings::Flags;
@@ -7,12 +8,12 @@ use npu_mc::{SReg, VReg as VectorReg};
 use regalloc2::{MachineEnv, PReg, PRegSet, RegClass};
 use std::sync::OnceLock;
 
-/// Bytes of one spill slot as regalloc2 counts them: the spill size of a scalar.
+/// Returns the size of one spill slot in regalloc2's units: the spill size of a scalar, in bytes.
 pub fn spill_unit() -> u32 {
     GPR32.spill_size
 }
 
-/// Size of a spill slot for a register of the class, in units of [`spill_unit`].
+/// Returns the size of a spill slot for a register of the class, in units of [`spill_unit`].
 pub fn spill_words(class: RegClass) -> usize {
     match class {
         RegClass::Int => 1,
@@ -20,12 +21,13 @@ pub fn spill_words(class: RegClass) -> usize {
     }
 }
 
-/// Which registers a function may use.
+/// The set of registers that a function may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegisterSet {
-    /// All that are allocatable (`GPR32` and `VR512W` in `td/NaplesPURegisterInfo.td`).
+    /// All allocatable registers (`GPR32` and `VR512W` in `td/NaplesPURegisterInfo.td`).
     All,
-    /// The few that routines of the runtime may change: callers of `preserve_all` functions rely on the rest.
+    /// The few registers that runtime routines may change. Callers of `preserve_all` functions rely
+    /// on the rest.
     PreserveAll,
 }
 
@@ -41,7 +43,7 @@ fn set(numbers: &[u8], class: fn(u8) -> Option<PReg>) -> PRegSet {
     numbers.iter().filter_map(|&n| class(n)).collect()
 }
 
-/// Registers that a call to a function of the convention may change.
+/// Returns the registers that a call may change if the callee uses this set.
 pub fn clobbered(registers: RegisterSet) -> PRegSet {
     static SETS: OnceLock<[PRegSet; 2]> = OnceLock::new();
     let [all, few] = SETS.get_or_init(|| {
@@ -55,7 +57,8 @@ pub fn clobbered(registers: RegisterSet) -> PRegSet {
     }
 }
 
-/// Registers that hold nothing of the frame when an exception arrives there: all that may be allocated.
+/// Returns the registers whose values are lost when a throw reaches a handler: all allocatable
+/// ones.
 pub fn clobbered_by_exceptions(pinned: Option<SReg>) -> PRegSet {
     let env = env(RegisterSet::All, pinned);
     let mut all = PRegSet::empty();
@@ -69,7 +72,7 @@ pub fn clobbered_by_exceptions(pinned: Option<SReg>) -> PRegSet {
     all
 }
 
-/// How many of the caller-saved scalars a `preserve_all` function may change.
+/// The number of caller-saved scalars that a `preserve_all` function may change.
 const PRESERVE_ALL_SCRATCH: usize = 20;
 
 fn preserve_all_scalars(info: &ClassInfo) -> Vec<PReg> {
@@ -80,14 +83,14 @@ fn preserve_all_scalars(info: &ClassInfo) -> Vec<PReg> {
         .collect()
 }
 
-/// The register of `get_pinned_reg` and `set_pinned_reg`: the last callee-saved scalar. It is reserved if the flag
-/// `enable_pinned_reg` is on, and then nobody saves it.
+/// Returns the register of `get_pinned_reg` and `set_pinned_reg`: the last callee-saved scalar. If
+/// the flag `enable_pinned_reg` is on, the register is reserved and no function saves it.
 pub fn pinned(flags: &Flags) -> Option<SReg> {
     let last = GPR32.non_preferred.last().copied();
     last.filter(|_| flags.enable_pinned_reg()).and_then(SReg::new)
 }
 
-/// The register environment for regalloc2, without the register that is pinned.
+/// Builds the register environment for regalloc2, without the pinned register.
 pub fn machine_env(registers: RegisterSet, pinned: Option<SReg>) -> MachineEnv {
     let vectors = (set(VR512W.preferred, vector), set(VR512W.non_preferred, vector));
     let mut scalars = match registers {
@@ -113,7 +116,7 @@ pub fn machine_env(registers: RegisterSet, pinned: Option<SReg>) -> MachineEnv {
     }
 }
 
-/// The environment of a function, made once for each kind.
+/// Returns the register environment of a function. Each of the four kinds is built once.
 pub fn env(registers: RegisterSet, pinned: Option<SReg>) -> &'static MachineEnv {
     static ENVS: [OnceLock<MachineEnv>; 4] = [const { OnceLock::new() }; 4];
     let kind = usize::from(registers == RegisterSet::PreserveAll) * 2 + usize::from(pinned.is_some());

@@ -1,8 +1,8 @@
-//! From a CLIF signature to the places of its arguments and results, by `CC_NaplesPU` and `RetCC_NaplesPU` of
-//! `td/NaplesPUCallingConv.td`.
+//! Assigns the arguments and results of a CLIF signature to registers and memory.
 //!
-//! Results that find no register are written to an area of the caller's frame, whose address is passed as one more
-//! argument after the others.
+//! The conventions are `CC_NaplesPU` and `RetCC_NaplesPU` of `td/NaplesPUCallingConv.td`. Results
+//! for which no register is left are written to an area of the caller's frame. Its address is
+//! passed as an additional argument after the others.
 
 use super::registers::RegisterSet;
 use crate::error::{CompileError, Refusal};
@@ -18,19 +18,19 @@ use smallvec::SmallVec;
 use std::rc::Rc;
 use std::sync::OnceLock;
 
-/// The places of one value, low word first.
+/// The locations of one value, low word first.
 pub type Places = SmallVec<[Place; 2]>;
 
-/// Where one word or vector of a value is.
+/// The location of one word or vector of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In a register.
     Reg(Reg),
-    /// In memory, this many bytes into the area for stack arguments or for results.
+    /// In memory, at this offset in bytes in the area for stack arguments or for results.
     Memory(u32),
 }
 
-/// A signature with the place of everything.
+/// The locations of all arguments and results of a signature.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SigInfo {
@@ -38,27 +38,27 @@ pub struct SigInfo {
     pub args: Vec<Places>,
     /// The results.
     pub rets: Vec<Places>,
-    /// Where the address of the area for results is passed, if there is one.
+    /// The location of the address of the result area, if the signature needs one.
     pub ret_area: Option<Place>,
-    /// Size of the area for results, in bytes.
+    /// The size of the result area in bytes.
     pub ret_area_size: u32,
-    /// Size of the area for stack arguments, in bytes.
+    /// The size of the area for stack arguments in bytes.
     pub stack_args: u32,
-    /// How much higher the stack pointer is when the function returns: with the convention `tail`, it removes its stack
-    /// arguments.
+    /// The number of bytes by which the stack pointer has grown when the function returns. With the
+    /// convention `tail`, the callee removes its stack arguments.
     pub popped: u32,
-    /// The index of the `sret` argument, if the function returns it, and the register for it.
+    /// The index of the `sret` argument and the result register for it, if the function returns it.
     pub returned_pointer: Option<(usize, Reg)>,
-    /// Which registers the function may change.
+    /// The registers that the function may change.
     pub registers: RegisterSet,
 }
 
-/// The signatures that the calls of a function use, each made once.
+/// The signatures of the calls of a function. Each is computed once.
 #[derive(Debug, Default)]
 pub(crate) struct CalleeSignatures(SecondaryMap<SigRef, Option<Rc<SigInfo>>>);
 
 impl CalleeSignatures {
-    /// The places of a signature of the function.
+    /// Returns the locations of a signature of the function.
     ///
     /// # Errors
     ///
@@ -73,7 +73,7 @@ impl CalleeSignatures {
     }
 }
 
-/// Places parameters one after the other.
+/// Assigns locations to parameters one after the other.
 struct Placer {
     convention: &'static Convention,
     state: cc::State,
@@ -89,7 +89,7 @@ impl Placer {
         }
     }
 
-    /// The places of a value; none if the convention has no place left for it.
+    /// Returns the locations of a value, or `None` if the convention has no location left for it.
     fn place(&mut self, ty: ValueType) -> Option<Places> {
         self.found.clear();
         self.state.assign(self.convention, ty, &mut self.found).ok()?;
@@ -100,7 +100,7 @@ impl Placer {
         Some(self.found.iter().map(place).collect())
     }
 
-    /// The places of an argument, which is put into memory when the registers are used up.
+    /// Returns the locations of an argument. It is in memory if no register is left.
     fn argument(&mut self, ty: ValueType) -> Result<Places, CompileError> {
         let places = self.place(ty);
         places.ok_or_else(|| CompileError::internal("abi", format_args!("{ty:?}"), "a place for every argument"))
@@ -108,7 +108,7 @@ impl Placer {
 }
 
 impl SigInfo {
-    /// A signature without arguments and results.
+    /// Returns a signature without arguments and results.
     pub fn empty() -> Self {
         Self {
             args: Vec::new(),
@@ -122,11 +122,12 @@ impl SigInfo {
         }
     }
 
-    /// Places everything in the signature.
+    /// Assigns locations to all arguments and results of the signature.
     ///
     /// # Errors
     ///
-    /// [`CompileError::Unsupported`] with what cannot be passed: a type, a purpose, a calling convention.
+    /// Returns [`CompileError::Unsupported`] if the back end cannot pass one of the types or
+    /// purposes.
     pub fn new(sig: &Signature, function: &str) -> Result<Self, CompileError> {
         let mut refusals = Vec::new();
         let mut refuse = |what: String, help: &str| {
@@ -145,7 +146,8 @@ impl SigInfo {
             | CallConv::Winch
             | CallConv::AppleAarch64
             | CallConv::WindowsFastcall => RegisterSet::All,
-            // Cranelift's verifier allows no results with `preserve_all`, so routines that have one say `probestack`.
+            // Cranelift's verifier rejects results with `preserve_all`, so routines with a result
+            // use `probestack`.
             CallConv::PreserveAll | CallConv::Probestack => RegisterSet::PreserveAll,
         };
         let mut check = |param: &AbiParam, role: &str| -> SmallVec<[ValueType; 4]> {
@@ -172,7 +174,7 @@ impl SigInfo {
         for param in &sig.returns {
             let mut places = Places::new();
             for ty in check(param, "a result") {
-                // The convention is all or nothing for one value: its words are not torn between registers and memory.
+                // The words of one value are either all in registers or all in memory.
                 places.extend(rets.place(ty).unwrap_or_else(|| {
                     let (size, words) = memory_shape(ty);
                     let start = ret_area_size.next_multiple_of(size);
@@ -219,8 +221,9 @@ impl SigInfo {
     }
 }
 
-/// Which argument a function returns beside what its signature says, and where: as in C, the address of the result that it
-/// was given (`docs/abi.md`). Not with the convention `tail`, where the last callee may know nothing of it.
+/// Returns the index of the argument that the function also returns, and the result register. As in
+/// C, this is the address of the result (`docs/abi.md`). Returns `None` for the convention `tail`:
+/// the last callee of a chain of tail calls may not have this argument.
 fn returned_pointer(sig: &Signature) -> Option<(usize, Reg)> {
     let like_c = match sig.call_conv {
         CallConv::Fast | CallConv::SystemV | CallConv::Winch | CallConv::AppleAarch64 | CallConv::WindowsFastcall => {
@@ -237,7 +240,7 @@ fn returned_pointer(sig: &Signature) -> Option<(usize, Reg)> {
     }
 }
 
-/// The registers that can carry scalar arguments.
+/// Returns the registers that can carry scalar arguments.
 pub fn argument_registers() -> &'static [Reg] {
     static LIST: OnceLock<Vec<Reg>> = OnceLock::new();
     LIST.get_or_init(|| {
@@ -250,15 +253,15 @@ pub fn argument_registers() -> &'static [Reg] {
     })
 }
 
-/// Where an exception handler finds the stack pointer of its frame: behind the registers of what exceptions carry, which are those
-/// of the first arguments.
+/// Returns the register in which an exception handler receives the stack pointer of its frame. It
+/// follows the payload registers, which are the first argument registers.
 pub fn handler_stack_pointer() -> Option<Reg> {
     let carried = CallConv::SystemV.exception_payload_types(types::I32).len();
     argument_registers().get(carried).copied()
 }
 
-/// The scalars that hold nothing when a function starts or is jumped to: caller-saved, and no arguments. Those that
-/// every convention may change come first.
+/// Returns the scalars that are free at the entry of a function: the caller-saved ones that carry
+/// no arguments. Registers that every convention may change come first.
 pub fn free_at_entry() -> &'static [SReg] {
     static LIST: OnceLock<Vec<SReg>> = OnceLock::new();
     LIST.get_or_init(|| {
@@ -268,7 +271,8 @@ pub fn free_at_entry() -> &'static [SReg] {
     })
 }
 
-/// Size and alignment of one word or vector of a value in memory, and how many it has.
+/// Returns the size of one word or vector of a value in memory, which is also its alignment, and
+/// the number of words.
 fn memory_shape(ty: ValueType) -> (u32, u32) {
     if ty.lanes() > 1 {
         (VECTOR_SLOT, 1)

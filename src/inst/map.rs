@@ -1,13 +1,13 @@
-//! Addresses, masks and conditions on registers of another type.
+//! Conversion of the register type of addresses, masks and conditions.
 
 use super::{AMode, Cond, LaneMask};
 
 impl<R> AMode<R> {
-    /// The address with its register replaced.
+    /// Replaces the register of the address.
     ///
     /// # Errors
     ///
-    /// The first one of `reg`.
+    /// Returns the error of `reg`.
     pub fn map<S, E>(self, reg: &mut impl FnMut(R) -> Result<S, E>) -> Result<AMode<S>, E> {
         Ok(match self {
             Self::Reg { base, offset } => AMode::Reg {
@@ -23,11 +23,11 @@ impl<R> AMode<R> {
 }
 
 impl<R> LaneMask<R> {
-    /// The mask with its register replaced.
+    /// Replaces the register of the mask.
     ///
     /// # Errors
     ///
-    /// That of `reg`.
+    /// Returns the error of `reg`.
     pub fn map<S, E>(self, reg: &mut impl FnMut(R) -> Result<S, E>) -> Result<LaneMask<S>, E> {
         Ok(match self {
             Self::Reg(mask) => LaneMask::Reg(reg(mask)?),
@@ -37,11 +37,11 @@ impl<R> LaneMask<R> {
 }
 
 impl<R> Cond<R> {
-    /// The condition with its register replaced.
+    /// Replaces the register of the condition.
     ///
     /// # Errors
     ///
-    /// That of `reg`.
+    /// Returns the error of `reg`.
     pub fn map<S, E>(self, reg: &mut impl FnMut(R) -> Result<S, E>) -> Result<Cond<S>, E> {
         Ok(Cond {
             reg: reg(self.reg)?,

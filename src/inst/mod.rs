@@ -1,8 +1,10 @@
-//! Machine instructions of the VCode: what lowering produces and register allocation works on.
+//! The machine instructions of the VCode: the output of lowering and the input of register
+//! allocation.
 //!
-//! Nearly everything is [`MInst::Op`], one instruction of the machine whose operands, latency and flags stand in its
-//! td record. The other variants are what has no such record: instructions with a frame address that is not known
-//! yet, branches to blocks, calls, and short sequences that register allocation must see as one.
+//! Most instructions are [`MInst::Op`], one machine instruction whose td record contains its
+//! operands, latency and flags. The other variants have no such record: instructions with a frame
+//! address that is not final yet, branches to blocks, calls, and short sequences that register
+//! allocation must treat as one instruction.
 
 pub mod map;
 pub mod operands;
@@ -17,7 +19,8 @@ use reg::Reg;
 use regalloc2::PRegSet;
 use smallvec::SmallVec;
 
-/// An instruction of the VCode. Its registers are virtual ones up to register allocation, and those of the machine after it.
+/// An instruction of the VCode. Its registers are virtual before register allocation and machine
+/// registers after it.
 #[derive(Clone, Debug)]
 pub enum MInst {
     /// One machine instruction on registers and an immediate.
@@ -26,7 +29,8 @@ pub enum MInst {
         op: Opcode,
         /// The register written, if it writes one.
         dst: Option<Reg>,
-        /// The registers read, in the order of the td record; a tied old value comes last.
+        /// The registers read, in the order of the td record. The old value of a tied destination
+        /// comes last.
         srcs: Srcs,
         /// The immediate operand; 0 if it has none.
         imm: i32,
@@ -49,28 +53,29 @@ pub enum MInst {
         /// The address.
         addr: AMode,
     },
-    /// `dst` := `src`, of one class.
+    /// `dst` := `src`, both of the same class.
     Move {
         /// The register written.
         dst: Reg,
         /// The register read.
         src: Reg,
     },
-    /// `dst` := the constant, in one instruction where one is enough.
+    /// `dst` := a constant, in one instruction if possible.
     Const {
         /// The register written.
         dst: Reg,
         /// The value.
         value: u32,
     },
-    /// `dst` := a vector of the function's pool.
+    /// `dst` := a vector of the function's constant pool.
     PoolLoad {
         /// The register written.
         dst: Reg,
-        /// Which vector.
+        /// The index of the vector.
         index: u32,
     },
-    /// One operation on the lanes of a mask: sets `rm`, works, and sets `rm` to all ones again.
+    /// An operation on the lanes of a mask: sets `rm`, executes the operation, and sets `rm` to all
+    /// ones again.
     Masked {
         /// The lanes.
         mask: LaneMask,
@@ -78,14 +83,14 @@ pub enum MInst {
         op: Opcode,
         /// The register written.
         dst: Reg,
-        /// The registers read; the old value of the other lanes comes last.
+        /// The registers read. The register with the old values of the other lanes comes last.
         srcs: Srcs,
         /// The immediate operand; 0 if it has none.
         imm: i32,
     },
     /// A store of the lanes of a mask: sets `rm`, stores, and sets `rm` to all ones again.
     MaskedStore {
-        /// The lanes. In a register, bits above the lanes are zero.
+        /// The lanes. In a register, the bits above bit 15 are zero.
         mask: LaneMask,
         /// The masked form of the instruction.
         op: Opcode,
@@ -100,21 +105,22 @@ pub enum MInst {
         dst: Reg,
         /// The symbol.
         target: RelocTarget,
-        /// Constant added to its address.
+        /// The constant added to its address.
         addend: i64,
     },
-    /// `dst` := the address itself.
+    /// `dst` := an address.
     Address {
         /// The register written.
         dst: Reg,
         /// The address.
         addr: AMode,
     },
-    /// Each `dst` := `cond` ? `if_true` : `if_false`, by one branch over moves. `dst` and `if_true` share a register.
+    /// Each `dst` := `cond` ? `if_true` : `if_false`, by one branch over moves. `dst` and `if_true`
+    /// share a register.
     Select {
         /// The condition.
         cond: Cond,
-        /// What is selected.
+        /// The selected values, one entry for each word.
         words: SmallVec<[SelectWord; 1]>,
     },
     /// Stops the thread with a trap code if the condition holds.
@@ -129,52 +135,54 @@ pub enum MInst {
         /// The reason.
         code: TrapCode,
     },
-    /// Stops the thread; a debugger may let it go on behind.
+    /// Stops the thread. A debugger may resume it at the next instruction.
     DebugTrap {
-        /// Scratch.
+        /// Scratch registers.
         tmps: [Reg; 2],
     },
-    /// The values that the caller put into registers.
+    /// The arguments that arrive in registers.
     Args {
-        /// Virtual register and the argument register it arrives in.
+        /// Virtual registers, each with the argument register in which its value arrives.
         defs: Vec<(Reg, npu_mc::Reg)>,
     },
-    /// Return with values in registers.
+    /// Returns with values in registers.
     Return {
-        /// Virtual register and the result register it leaves in.
+        /// Virtual registers, each with its result register.
         uses: Vec<(Reg, npu_mc::Reg)>,
     },
     /// A call.
     Call(Box<CallInfo>),
-    /// A call that takes the place of the function: nothing of it is left when the callee starts.
+    /// A tail call: the frame of the function is removed before the callee starts.
     ReturnCall(Box<CallInfo>),
-    /// A call that ends its block: to the last successor when the callee returns, to one of the others when an exception is caught.
+    /// A call that ends its block. Control continues at the last successor when the callee returns,
+    /// and at one of the others when a handler catches an exception.
     TryCall(Box<TryCallInfo>),
-    /// `dst` := the address of the block with this index.
+    /// `dst` := the address of a block.
     BlockAddress {
         /// The register written.
         dst: Reg,
-        /// Index of the block.
+        /// The index of the block.
         block: usize,
     },
-    /// To the only successor of the block.
+    /// A jump to the only successor of the block.
     Jump,
-    /// To the first successor if the condition holds, else to the second.
+    /// A branch to the first successor if the condition holds, and to the second otherwise.
     CondBr {
         /// The condition.
         cond: Cond,
     },
-    /// To successor `index + 1`, or to successor 0 if there is none such.
+    /// A jump to the successor that `entries` contains at `index`, or to successor 0 if `index` is
+    /// out of range.
     BrTable {
-        /// The index: a full 32-bit unsigned number.
+        /// The index, an unsigned 32-bit number.
         index: Reg,
-        /// Scratch.
+        /// A scratch register.
         tmp: Reg,
-        /// Scratch.
+        /// A scratch register.
         base: Reg,
-        /// For each entry of the table, the successor.
+        /// The successor number of each table entry.
         entries: Vec<u32>,
-        /// Whether the index is known to be one of an entry.
+        /// Whether the index is known to be in range.
         bounded: bool,
     },
     /// `dst` := the return address.
@@ -182,37 +190,38 @@ pub enum MInst {
         /// The register written.
         dst: Reg,
     },
-    /// Copies a structure to an area of the frame, by a loop.
+    /// Copies a structure to an area of the frame, in a loop.
     Copy {
         /// The area.
         area: u32,
-        /// Where the structure is.
+        /// The address of the structure.
         src: Reg,
-        /// Its size in bytes, at least a word.
+        /// Its size in bytes, at least one word.
         size: u32,
-        /// Whether the structure is known to be aligned to a word.
+        /// Whether the structure is known to be word-aligned.
         aligned: bool,
-        /// Scratch.
+        /// Scratch registers.
         tmps: [Reg; 4],
     },
-    /// Keeps loads and stores on their sides. Emits nothing: a thread's accesses happen in program order.
+    /// Prevents that loads and stores are moved across it. Emits nothing: a thread's accesses
+    /// happen in program order.
     Fence,
-    /// A place that debug tags name. Emits nothing.
+    /// A location that debug tags refer to. Emits nothing.
     SequencePoint,
 }
 
-/// Lanes of a vector register.
+/// The number of lanes of a vector register.
 pub const LANES: usize = npu_mc::machine::LANES as usize;
 
-/// All of them, as a mask.
+/// A mask of all lanes.
 pub const ALL_LANES: u16 = u16::MAX;
 
-/// One bit per lane. Upper bits mean nothing.
+/// A mask with one bit for each lane. The upper bits are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaneMask<R = Reg> {
     /// In a scalar register.
     Reg(R),
-    /// These lanes.
+    /// A constant mask.
     Lanes(u16),
 }
 
@@ -233,14 +242,14 @@ pub type Srcs = SmallVec<[Reg; 3]>;
 /// A condition: a 32-bit register compared with zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cond<R = Reg> {
-    /// The register.
+    /// The register that is compared.
     pub reg: R,
-    /// Whether the condition holds when the register is not zero, or when it is.
+    /// Whether the condition is `reg != 0`; otherwise it is `reg == 0`.
     pub nonzero: bool,
 }
 
 impl<R> Cond<R> {
-    /// The opposite condition.
+    /// Returns the opposite condition.
     pub fn inverted(self) -> Self {
         Self {
             reg: self.reg,
@@ -248,27 +257,27 @@ impl<R> Cond<R> {
         }
     }
 
-    /// The branch that is taken when the condition holds.
+    /// Returns the branch opcode that is taken if the condition holds.
     pub fn branch(self) -> Opcode {
         if self.nonzero { Opcode::BNEZ } else { Opcode::BEQZ }
     }
 }
 
-/// How a number in memory is accessed.
+/// The instructions that access a number in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// By one instruction.
+    /// One instruction.
     Plain,
-    /// Byte by byte, the lowest first.
+    /// Byte by byte, the lowest byte first.
     Little,
-    /// Byte by byte, the highest first.
+    /// Byte by byte, the highest byte first.
     Big,
 }
 
 /// An address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AMode<R = Reg> {
-    /// Register plus offset in bytes; the offset fits the instruction.
+    /// Register plus offset in bytes. The offset fits into the instruction.
     Reg {
         /// The base.
         base: R,
@@ -282,60 +291,60 @@ pub enum AMode<R = Reg> {
         /// Bytes from its start.
         offset: i32,
     },
-    /// In the area where the caller left stack arguments.
+    /// In the area of the stack arguments that the caller passed.
     Incoming {
         /// Bytes from its start.
         offset: i32,
     },
-    /// In the area for arguments of the calls this function makes.
+    /// In the area for the stack arguments of this function's calls.
     Outgoing {
         /// Bytes from its start.
         offset: i32,
     },
-    /// In an area that lowering reserved in the frame, such as the results of a call in memory.
+    /// In an area of the frame that lowering reserved, for example for results in memory.
     Local {
-        /// Which area.
+        /// The number of the area.
         area: u32,
         /// Bytes from its start.
         offset: i32,
     },
 }
 
-/// Virtual registers and the registers that a convention wants them in.
+/// Virtual registers, each with the register that the calling convention assigns.
 pub type CallRegs = SmallVec<[(Reg, npu_mc::Reg); 4]>;
 
-/// Everything about a call.
+/// The operands of a call.
 #[derive(Clone, Debug)]
 pub struct CallInfo {
-    /// Who is called.
+    /// The callee.
     pub dest: CallDest,
     /// Arguments in registers.
     pub uses: CallRegs,
     /// Results in registers.
     pub defs: CallRegs,
-    /// Registers that hold garbage afterwards, results excluded.
+    /// The registers that the call may change, without the results.
     pub clobbers: PRegSet,
-    /// Bytes of stack arguments that the callee removes.
+    /// The bytes of stack arguments that the callee removes.
     pub popped: u32,
 }
 
-/// Everything about a call with handlers.
+/// A call with exception handlers.
 #[derive(Clone, Debug)]
 pub struct TryCallInfo {
-    /// The call. Among the registers it writes are those of what an exception carries.
+    /// The call. Its results include the registers of the exception payload.
     pub call: CallInfo,
-    /// The handlers, in the order in which they are asked.
+    /// The handlers, in the order in which the unwinder tries them.
     pub handlers: SmallVec<[Handler; 2]>,
 }
 
 /// An exception handler of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handler {
-    /// The exceptions that it catches; all if there is none.
+    /// The tag of the exceptions that it catches. `None` catches all.
     pub tag: Option<ExceptionTag>,
-    /// The number of the successor that it is.
+    /// The number of the successor at which the handler starts.
     pub succ: usize,
-    /// The area of the frame that holds its context.
+    /// The area of the frame that contains its context.
     pub context: Option<u32>,
 }
 
@@ -344,14 +353,14 @@ pub struct Handler {
 pub enum CallDest {
     /// A symbol within reach of a direct call.
     Near(RelocTarget),
-    /// A symbol that may be anywhere.
+    /// A symbol at any distance.
     Far(RelocTarget),
     /// An address in a register.
     Reg(Reg),
 }
 
 impl MInst {
-    /// Whether this ends a block by going to successors.
+    /// Returns whether this ends a block and continues at a successor.
     pub fn is_branch(&self) -> bool {
         matches!(
             self,
@@ -359,7 +368,7 @@ impl MInst {
         )
     }
 
-    /// Whether this ends a block that has no successors.
+    /// Returns whether this ends a block without successors.
     pub fn is_exit(&self) -> bool {
         matches!(self, Self::Return { .. } | Self::ReturnCall(_) | Self::Trap { .. })
     }

@@ -1,15 +1,15 @@
-//! Which registers an instruction reads and writes, and under which constraints.
+//! The registers that an instruction reads and writes, with their constraints.
 //!
-//! One function says it once: register allocation collects the constraints through it, and the registers that were
-//! chosen are written back through it in the same order.
+//! [`MInst::visit_operands`] is the only description of the operands. Register allocation collects
+//! the constraints with it, and writes the assigned registers back with it in the same order.
 
 use super::{AMode, CallDest, CallInfo, LaneMask, MInst, reg::Reg};
 use crate::abi::sig::free_at_entry;
 use regalloc2::{OperandConstraint, OperandKind, OperandPos, PReg};
 
-/// Gets every virtual register operand of an instruction, in a fixed order.
+/// A visitor of the register operands of an instruction, in a fixed order.
 pub trait OperandVisitor {
-    /// One operand. A visitor may replace the register.
+    /// Visits one operand. The visitor may replace the register.
     fn operand(&mut self, reg: &mut Reg, constraint: OperandConstraint, kind: OperandKind, pos: OperandPos);
 }
 
@@ -58,7 +58,7 @@ fn address(v: &mut impl OperandVisitor, addr: &mut AMode) {
 }
 
 impl MInst {
-    /// Shows every register operand to the visitor.
+    /// Calls the visitor for every register operand.
     pub fn visit_operands(&mut self, v: &mut impl OperandVisitor) {
         match self {
             Self::Op { op, dst, srcs, .. } => {
@@ -69,7 +69,8 @@ impl MInst {
                 }
                 if let Some(dst) = dst {
                     if tied {
-                        // Reserved registers are not operands, so the position counts virtual sources only.
+                        // Reserved registers are not operands of regalloc2, so the position counts
+                        // only virtual sources.
                         let index = srcs[..last].iter().filter(|r| is_visited(**r)).count();
                         v.operand(dst, OperandConstraint::Reuse(index), OperandKind::Def, OperandPos::Late);
                     } else {
@@ -118,8 +119,9 @@ impl MInst {
             }
             Self::Select { cond, words } => {
                 let several = words.len() > 1;
-                // The moves into the registers that are written come before the instruction. regalloc2 keeps other operands
-                // out of their way, but not the register that the first of them reuses, which may be one of these operands.
+                // regalloc2 inserts the moves into the reused registers before the instruction. It
+                // keeps the other operands out of the registers of these moves, except the register
+                // that the first operand reuses. Late uses prevent that another operand shares it.
                 let other = |v: &mut _, reg: &mut Reg| if several { use_late(v, reg) } else { use_reg(v, reg) };
                 for word in words.iter_mut() {
                     use_reg(v, &mut word.if_true);
@@ -151,7 +153,8 @@ impl MInst {
                     fixed(v, reg, *at, OperandKind::Use);
                 }
                 if let CallDest::Reg(reg) = &mut info.dest {
-                    // The epilogue runs before the jump, and must not restore the register that the target is in.
+                    // The epilogue runs before the jump and must not restore the register with the
+                    // target.
                     match free_at_entry().first() {
                         Some(&at) => fixed(v, reg, npu_mc::Reg::S(at), OperandKind::Use),
                         None => use_reg(v, reg),
@@ -179,7 +182,7 @@ impl MInst {
     }
 }
 
-/// Whether regalloc2 is shown this register.
+/// Returns whether regalloc2 sees this register.
 pub fn is_visited(reg: Reg) -> bool {
     reg.as_virtual().is_some()
 }

@@ -1,10 +1,10 @@
-//! Which instructions load, store and make constants, and which immediates fit.
+//! Opcodes for loads, stores and constants, and the ranges of immediates.
 
 use npu_mc::inst::OperandRange;
 use npu_mc::{Opcode, OperandKind};
 use regalloc2::RegClass;
 
-/// The instruction that loads a register of the class.
+/// Returns the opcode that loads a register of the class.
 pub fn load_op(class: RegClass) -> Opcode {
     match class {
         RegClass::Int => Opcode::L32W_Mainmem,
@@ -12,7 +12,7 @@ pub fn load_op(class: RegClass) -> Opcode {
     }
 }
 
-/// The instruction that stores a register of the class.
+/// Returns the opcode that stores a register of the class.
 pub fn store_op(class: RegClass) -> Opcode {
     match class {
         RegClass::Int => Opcode::S32W_Mainmem,
@@ -20,10 +20,10 @@ pub fn store_op(class: RegClass) -> Opcode {
     }
 }
 
-/// The instruction that puts a small constant into a scalar register.
+/// The opcode that loads a small constant into a scalar register.
 pub const CONSTANT_OP: Opcode = Opcode::MOVEISI;
 
-/// The instructions that load and store one byte, or one word.
+/// Returns the opcodes that load and store one byte or one word.
 pub fn access(bytes: u32) -> (Opcode, Opcode) {
     match bytes {
         1 => (Opcode::L32BU_Mainmem, Opcode::S32B_Mainmem),
@@ -31,7 +31,7 @@ pub fn access(bytes: u32) -> (Opcode, Opcode) {
     }
 }
 
-/// Smallest and largest immediate of an operand kind.
+/// Returns the smallest and largest immediate of an operand kind.
 pub fn immediate_range(kind: OperandKind) -> (i32, i32) {
     match kind.range() {
         OperandRange::Immediate { min, max, .. } => (min, max),
@@ -39,7 +39,7 @@ pub fn immediate_range(kind: OperandKind) -> (i32, i32) {
     }
 }
 
-/// Whether the number is an immediate of the operand kind.
+/// Returns whether the value is a valid immediate of the operand kind.
 pub fn fits(kind: OperandKind, value: i32) -> bool {
     let (min, max) = immediate_range(kind);
     (min..=max).contains(&value)

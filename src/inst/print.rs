@@ -1,4 +1,4 @@
-//! VCode as text, before and after register allocation (`--emit=vcode`, `--emit=regalloc`).
+//! Prints VCode before and after register allocation (`--emit=vcode`, `--emit=regalloc`).
 
 use super::{AMode, CallDest, Cond, LaneMask, MInst, SelectWord};
 use crate::code::RelocTarget;

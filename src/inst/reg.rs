@@ -1,4 +1,4 @@
-//! Registers as the back end sees them: virtual ones before register allocation, machine registers after it.
+//! The registers of the back end: virtual before register allocation, machine registers after it.
 
 use npu_mc::{SReg, VReg as VectorReg};
 use regalloc2::{PReg, RegClass, VReg};
@@ -6,17 +6,18 @@ use std::fmt;
 
 /// A register operand of a machine instruction.
 ///
-/// Reserved registers (`sp`, `fp`, ...) are [`Reg::Real`] from the start and never shown to regalloc2.
+/// Reserved registers (`sp`, `fp`, ...) are [`Reg::Real`] from the start and invisible to
+/// regalloc2.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reg {
-    /// To be assigned by regalloc2.
+    /// A register that regalloc2 assigns.
     Virtual(VReg),
-    /// A register of the machine.
+    /// A machine register.
     Real(npu_mc::Reg),
 }
 
 impl Reg {
-    /// The scalar register `reg`.
+    /// Makes the operand for a scalar register.
     pub const fn scalar(reg: SReg) -> Self {
         Self::Real(npu_mc::Reg::S(reg))
     }
@@ -27,11 +28,11 @@ impl Reg {
     /// The frame pointer.
     pub const FP: Self = Self::scalar(SReg::FP);
 
-    /// The emitter's scratch register. `tr` is never allocated, and the hardware neither reads nor writes it; it
-    /// carries the trap code only once a thread is about to stop.
+    /// The emitter's scratch register. `tr` is never allocated, and the hardware neither reads nor
+    /// writes it. It carries the trap code just before a thread stops.
     pub const SCRATCH: Self = Self::scalar(SReg::TR);
 
-    /// The virtual register, if it is one.
+    /// Returns the virtual register, or `None` if it is a machine register.
     pub fn as_virtual(self) -> Option<VReg> {
         match self {
             Self::Virtual(v) => Some(v),
@@ -39,7 +40,7 @@ impl Reg {
         }
     }
 
-    /// The machine register, if it is one.
+    /// Returns the machine register, or `None` if it is virtual.
     pub fn as_real(self) -> Option<npu_mc::Reg> {
         match self {
             Self::Virtual(_) => None,
@@ -64,7 +65,7 @@ impl fmt::Debug for Reg {
     }
 }
 
-/// The reserved registers as the machine has them.
+/// The reserved registers as machine registers.
 pub mod machine {
     use npu_mc::{Reg, SReg};
 
@@ -74,16 +75,16 @@ pub mod machine {
     pub const FP: Reg = Reg::S(SReg::FP);
     /// The link register.
     pub const RA: Reg = Reg::S(SReg::RA);
-    /// The emitter's scratch register. `tr` is never allocated, and the hardware neither reads nor writes it; it
-    /// carries the trap code only once a thread is about to stop.
+    /// The emitter's scratch register. `tr` is never allocated, and the hardware neither reads nor
+    /// writes it. It carries the trap code just before a thread stops.
     pub const SCRATCH: Reg = Reg::S(SReg::TR);
     /// The lane mask.
     pub const MASK: Reg = Reg::S(SReg::RM);
-    /// The program counter, which reads as the address of the reading instruction.
+    /// The program counter. A read returns the address of the reading instruction.
     pub const PC: Reg = Reg::S(SReg::PC);
 }
 
-/// A register that holds a scalar: a wrong class is a type error in ISLE.
+/// A register that holds a scalar. The type lets ISLE reject a register of the wrong class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gpr(pub Reg);
 
@@ -91,7 +92,7 @@ pub struct Gpr(pub Reg);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vector(pub Reg);
 
-/// The machine register as regalloc2 names it.
+/// Converts a machine register to a register of regalloc2.
 pub fn to_preg(reg: npu_mc::Reg) -> PReg {
     match reg {
         npu_mc::Reg::S(s) => PReg::new(usize::from(s.number()), RegClass::Int),
@@ -99,7 +100,8 @@ pub fn to_preg(reg: npu_mc::Reg) -> PReg {
     }
 }
 
-/// The machine register that regalloc2 means. `None` for a number or class that this machine lacks.
+/// Converts a register of regalloc2 to a machine register. Returns `None` for a number or class
+/// that the machine does not have.
 pub fn from_preg(preg: PReg) -> Option<npu_mc::Reg> {
     let number = u8::try_from(preg.hw_enc()).ok()?;
     match preg.class() {

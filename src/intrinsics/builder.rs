@@ -1,4 +1,4 @@
-//! Declares intrinsics where functions are built.
+//! Declares and calls intrinsics while a function is built.
 
 use super::signature;
 use cranelift_codegen::ir::{
@@ -8,19 +8,19 @@ use npu_mc::tables::{IntrinsicInfo, intrinsic_by_name};
 use std::collections::HashMap;
 use std::fmt;
 
-/// What is wrong with a call of an intrinsic.
+/// The error of an invalid call of an intrinsic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// There is no intrinsic of this name.
+    /// No intrinsic has this name.
     Unknown(String),
-    /// The arguments are of other types.
+    /// The types of the arguments do not match.
     Arguments {
         /// The intrinsic.
         name: &'static str,
-        /// What it takes.
+        /// The parameter types of the intrinsic.
         expected: &'static str,
-        /// What was given.
+        /// The types of the arguments.
         given: Vec<Type>,
     },
 }
@@ -63,27 +63,27 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// For a function that declares none so far.
+    /// Makes a builder for a function without declarations of intrinsics.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The intrinsic of this name, which may be short of its prefix.
+    /// Returns the intrinsic of this name. The prefix may be missing.
     ///
     /// # Errors
     ///
-    /// [`BuildError::Unknown`].
+    /// Returns [`BuildError::Unknown`] if no intrinsic has this name.
     pub fn find(name: &str) -> Result<&'static IntrinsicInfo, BuildError> {
         intrinsic_by_name(name)
             .or_else(|| intrinsic_by_name(&format!("{}{name}", super::PREFIX)))
             .ok_or_else(|| BuildError::Unknown(name.to_owned()))
     }
 
-    /// Declares an intrinsic in the function, unless it is declared already.
+    /// Declares an intrinsic in the function, unless it is already declared.
     ///
     /// # Errors
     ///
-    /// [`BuildError::Unknown`].
+    /// Returns [`BuildError::Unknown`] if no intrinsic has this name.
     pub fn declare(&mut self, func: &mut Function, name: &str) -> Result<FuncRef, BuildError> {
         Ok(self.declare_in(&mut func.dfg, Self::find(name)?))
     }
@@ -92,11 +92,13 @@ impl Builder {
         *self.declared.entry(info.name).or_insert_with(|| import(dfg, info))
     }
 
-    /// Calls an intrinsic where `ins` inserts, which is `ins()` of a `FunctionBuilder` or of a cursor. Gives its result, if it has one.
+    /// Inserts a call of an intrinsic at `ins`, which is `ins()` of a `FunctionBuilder` or of a
+    /// cursor. Returns its result, or `None` if it has no result.
     ///
     /// # Errors
     ///
-    /// [`BuildError::Unknown`], or [`BuildError::Arguments`] if these are not of its types.
+    /// Returns [`BuildError::Unknown`], or [`BuildError::Arguments`] if the argument types do not
+    /// match.
     pub fn call<'f>(
         &mut self,
         mut ins: impl InstBuilder<'f>,

@@ -1,7 +1,8 @@
-//! Intrinsics as CLIF: compares and memory become CLIF's own instructions, and the mask a value.
+//! Expands intrinsics into CLIF: compares and memory accesses become CLIF instructions, and the
+//! lane mask becomes a value.
 //!
-//! The mask lives in a stack slot while the function is rewritten. The optimizer knows slots well: it answers reads with
-//! what was written. A slot that nobody reads any more goes away again.
+//! During the expansion, the mask lives in a stack slot. The optimizer forwards the stored values
+//! to the loads of the slot. [`finish`] then removes the slot if no load is left.
 
 use super::{PseudoCalls, Reserved, classify, uses_mask};
 use crate::isa::Isa;
@@ -16,16 +17,16 @@ use npu_mc::errata::Erratum;
 use npu_mc::machine::{ControlRegister, LANES, SCRATCHPAD_SPACE, WORD_SLOT};
 use npu_mc::tables::{IntrinsicInfo, IntrinsicKind};
 
-/// A bit for each lane.
+/// A mask with one set bit for each lane.
 const ALL_LANES: i64 = (1 << LANES) - 1;
 
-/// How far a compare's condition is known by name.
+/// The condition code of a compare.
 pub(super) enum Condition {
     Int(IntCC),
     Float(FloatCC),
 }
 
-/// What the record of a compare says.
+/// Parses the condition of a compare from its record.
 pub(super) fn condition(info: &IntrinsicInfo) -> Option<Condition> {
     if info.params.starts_with('f') {
         info.condition.parse().ok().map(Condition::Float)
@@ -34,12 +35,12 @@ pub(super) fn condition(info: &IntrinsicInfo) -> Option<Condition> {
     }
 }
 
-/// What an expansion leaves behind for [`finish`].
+/// The state that [`expand`] passes to [`finish`].
 pub struct Expanded {
     mask: Option<StackSlot>,
 }
 
-/// Rewrites the function's intrinsics, all but those that are instructions.
+/// Expands the intrinsics of the function, except those that are machine instructions.
 pub fn expand(func: &mut Function, isa: &Isa) -> Expanded {
     let calls = calls(func);
     if calls.is_empty() {
@@ -68,7 +69,7 @@ pub fn expand(func: &mut Function, isa: &Isa) -> Expanded {
     Expanded { mask }
 }
 
-/// Removes the slot of the mask if the optimizer has answered all reads.
+/// Removes the slot of the mask if the optimizer has forwarded all loads.
 pub fn finish(func: &mut Function, expanded: &Expanded) {
     let Some(slot) = expanded.mask else {
         return;
@@ -119,7 +120,7 @@ fn calls(func: &Function) -> Vec<(Inst, &'static IntrinsicInfo)> {
         .collect()
 }
 
-/// The slot of the mask, which is all lanes at the start of the function.
+/// Creates the slot of the mask and initializes it to all lanes at the entry of the function.
 fn mask_slot(func: &mut Function) -> StackSlot {
     let align = WORD_SLOT.trailing_zeros() as u8;
     let slot = func.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, WORD_SLOT, align));
@@ -139,12 +140,12 @@ fn write_slot(cursor: &mut FuncCursor<'_>, slot: StackSlot, mask: Value) {
 struct Expander<'a> {
     isa: &'a Isa,
     mask: Option<StackSlot>,
-    /// Functions that the expansion calls, by name and types.
+    /// The functions that the expansion calls, by name and types.
     calls: PseudoCalls,
 }
 
 impl Expander<'_> {
-    /// What the call is instead, with its result; `None` if it stays.
+    /// Expands one call and returns its replacement result. Returns `None` if the call stays.
     fn one(&mut self, cursor: &mut FuncCursor<'_>, info: &IntrinsicInfo, args: &[Value]) -> Option<Option<Value>> {
         let result = crate::intrinsics::signature(info)
             .returns
@@ -164,7 +165,7 @@ impl Expander<'_> {
                 None
             }
             (IntrinsicKind::WriteMaskLanes, &[lanes]) => {
-                // The lowest bit becomes the sign.
+                // Moves the lowest bit to the sign bit.
                 let amount = cursor.ins().iconst(types::I32, 31);
                 let signs = cursor.ins().ishl(lanes, amount);
                 let mask = cursor.ins().vhigh_bits(types::I32, signs);
@@ -182,7 +183,8 @@ impl Expander<'_> {
             }
             (IntrinsicKind::Gather, &[addresses]) => {
                 let addresses = if info.masked {
-                    // What lanes that are off load does not matter, but it must not trap.
+                    // Inactive lanes may load any value, but the load must not trap. They load from
+                    // address 0.
                     let zero = cursor.ins().iconst(types::I32, 0);
                     let zeros = cursor.ins().splat(types::I32X16, zero);
                     let mask = self.read_mask(cursor)?;
@@ -219,7 +221,8 @@ impl Expander<'_> {
         Some(cursor.ins().load(types::I32, MemFlagsData::trusted(), address, 0))
     }
 
-    /// The slot holds one bit per lane and nothing else.
+    /// Writes the slot of the mask. The slot always contains one bit for each lane; the upper bits
+    /// are zero.
     fn write_mask(&self, cursor: &mut FuncCursor<'_>, mask: Value) -> Option<()> {
         let dfg = &cursor.func.dfg;
         let clean = match dfg.value_def(dfg.resolve_aliases(mask)) {
@@ -236,7 +239,7 @@ impl Expander<'_> {
         Some(())
     }
 
-    /// Lanes that are off may have any value, so all are loaded.
+    /// Loads a whole vector. Inactive lanes may receive any value, so the mask is ignored.
     fn load(&mut self, cursor: &mut FuncCursor<'_>, info: &IntrinsicInfo, pointer: Value, result: Type) -> Value {
         let flags = flags(cursor, info);
         let bits = info.element_bits.into();
@@ -269,7 +272,8 @@ impl Expander<'_> {
             cursor.ins().store(flags, stored, pointer, 0);
             return Some(());
         }
-        // Main memory takes no notice of the mask, and the scratchpad packs no elements: there a routine stores lane by lane.
+        // Vector stores to main memory ignore the mask, and the scratchpad cannot store packed
+        // elements. In these cases, a routine stores lane by lane.
         let apart = if info.scratchpad {
             packed_type(bits).is_some()
         } else {
@@ -289,8 +293,9 @@ impl Expander<'_> {
         self.call(cursor, "__builtin_npu_read_control_reg", &[number], Some(types::I32))
     }
 
-    /// The counter is read in halves. If the upper one changed meanwhile, the lower one tells whether it was read before
-    /// that, when it was large, or after it.
+    /// Reads the 64-bit cycle counter in halves: high, low, high. If the high half changed in
+    /// between, a low half with the sign bit set was read before the change and belongs to the
+    /// first high half. Otherwise it belongs to the second.
     fn read_cycles(&mut self, cursor: &mut FuncCursor<'_>) -> Option<Value> {
         let mut read = |register: ControlRegister| self.read_register(cursor, register.number());
         let before = read(ControlRegister::CyclesHigh)?;
@@ -302,13 +307,13 @@ impl Expander<'_> {
         Some(cursor.ins().iconcat(low, high))
     }
 
-    /// A call of a routine of the runtime, a pseudo-instruction, or another intrinsic.
+    /// Emits a call of a runtime routine, a pseudo-instruction, or another intrinsic.
     fn call(&mut self, cursor: &mut FuncCursor<'_>, name: &str, args: &[Value], result: Option<Type>) -> Option<Value> {
         self.calls.call(cursor, name, args, result)
     }
 }
 
-/// The type in memory of elements that do not fill a lane.
+/// Returns the vector type in memory for elements smaller than a lane.
 fn packed_type(bits: u32) -> Option<Type> {
     Type::int(bits as u16)
         .and_then(vector_of)
@@ -323,7 +328,7 @@ fn cast(cursor: &mut FuncCursor<'_>, lanes: Value, to: Type) -> Value {
     cursor.ins().bitcast(to, flags, lanes)
 }
 
-/// The flags of an access of a whole vector.
+/// Returns the flags for an access to a whole vector.
 fn flags(cursor: &mut FuncCursor<'_>, info: &IntrinsicInfo) -> MemFlagsData {
     let flags = MemFlagsData::new().with_aligned();
     if !info.scratchpad {

@@ -1,11 +1,13 @@
-//! Calls to reserved names, `%__builtin_npu_...`, that are not calls of functions.
+//! Intrinsics: calls of the reserved names `%__builtin_npu_...`, which compile to machine
+//! instructions.
 //!
-//! What there is stands in `td/NaplesPUIntrinsics.td`: name, types, meaning and, where it is one, the instruction.
-//! [`expand`] rewrites what CLIF itself can say, and makes the mask a value; what is left are operations of the machine, which
-//! `lower::intrinsics` emits. [`Builder`] declares them with the right signatures.
+//! `td/NaplesPUIntrinsics.td` lists them: name, types, meaning and, if it is a single one, the
+//! instruction. [`expand`] rewrites the intrinsics that CLIF can express and turns the lane mask
+//! into a value. `lower::intrinsics` emits the rest as machine operations. [`Builder`] declares
+//! intrinsics with the correct signatures.
 //!
-//! The mask belongs to a function: all lanes at its start, set by `write_mask_reg`, and not seen by the functions it calls.
-//! CLIF's own vector instructions do not know it.
+//! The lane mask is local to a function. It enables all lanes at the start of the function,
+//! `write_mask_reg` changes it, and callees do not see it. CLIF's vector instructions ignore it.
 
 mod builder;
 mod expand;
@@ -20,11 +22,12 @@ use cranelift_codegen::isa::CallConv;
 use npu_mc::Opcode as Op;
 use npu_mc::tables::{INTRINSICS, IntrinsicInfo, IntrinsicKind, intrinsic_by_name};
 
-/// How all names start.
+/// The prefix of all names of intrinsics.
 pub const PREFIX: &str = "__builtin_npu_";
 
-/// Gives functions whose declared names are reserved these names: in a module functions have numbers, and intrinsics are known by
-/// their names. `name_of` knows the name that a namespace and an index stand for.
+/// Replaces function numbers by reserved names in the declarations of a function. In a module,
+/// functions have numbers, but intrinsics are recognized by name. `name_of` returns the declared
+/// name for a namespace and an index.
 pub fn name_calls(func: &mut Function, name_of: impl Fn(u32, u32) -> Option<String>) {
     let names: Vec<_> = func
         .dfg
@@ -44,35 +47,37 @@ pub fn name_calls(func: &mut Function, name_of: impl Fn(u32, u32) -> Option<Stri
     }
 }
 
-/// The types that intrinsics have.
+/// The types of operands and results of intrinsics.
 const TYPES: [Type; 4] = [types::I32, types::I64, types::I32X16, types::F32X16];
 
-/// What a reserved name turns out to be.
+/// The meaning of a reserved name.
 #[derive(Clone, Copy, Debug)]
 pub enum Reserved<'a> {
-    /// An intrinsic, called with its signature.
+    /// An intrinsic that is called with its signature.
     Intrinsic(&'static IntrinsicInfo),
-    /// A name that starts like an intrinsic but is none, or has another signature here.
+    /// A name with the prefix that is not an intrinsic, or has the wrong signature.
     Unknown(&'a str),
 }
 
-/// What calls are expanded into where CLIF has no instruction: calls of names that are lowered to machine instructions.
+/// A pseudo-instruction: a call of a reserved name that passes insert where CLIF has no
+/// instruction, and that is lowered to machine instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PseudoInst {
-    /// The lanes of the mask from the first vector, the others from the second.
+    /// Selects the lanes of the mask from the first vector, and the others from the second.
     Mix,
-    /// A vector of narrow elements as its lanes, whose upper bits are undefined, or back.
+    /// Converts a vector of narrow elements to lanes with undefined upper bits, or back.
     Reinterpret,
-    /// A store of the lanes of the mask.
+    /// Stores the lanes of the mask.
     Store { bits: u32, scratchpad: bool },
-    /// What the opcode means, on vectors of more lanes than CLIF allows it on.
+    /// The operation of the opcode on vectors with more lanes than CLIF allows for it.
     Parts(Opcode),
 }
 
-/// How the names of [`PseudoInst::Parts`] start; the name of the opcode follows.
+/// The prefix of the names of [`PseudoInst::Parts`]. The name of the opcode follows.
 pub(crate) const PARTS: &str = "__builtin_npu_parts_";
 
-/// Their names start like those of intrinsics, so a program has none like them.
+/// The names of the pseudo-instructions. They have the prefix of intrinsics, so they cannot collide
+/// with names of a program.
 const PSEUDO_INSTS: [(&str, PseudoInst); 6] = [
     ("__builtin_npu_lanes_mix", PseudoInst::Mix),
     ("__builtin_npu_lanes_reinterpret", PseudoInst::Reinterpret),
@@ -86,17 +91,17 @@ const fn store(bits: u32, scratchpad: bool) -> PseudoInst {
     PseudoInst::Store { bits, scratchpad }
 }
 
-/// All intrinsics, by name.
+/// Returns all intrinsics.
 pub fn all() -> &'static [IntrinsicInfo] {
     &INTRINSICS
 }
 
-/// Whether a name, without `%`, is one that only intrinsics have.
+/// Returns whether a name, without `%`, is reserved for intrinsics.
 pub fn is_reserved(name: &str) -> bool {
     name.starts_with(PREFIX)
 }
 
-/// The signature of an intrinsic. Its convention means nothing.
+/// Returns the signature of an intrinsic. The calling convention is irrelevant.
 pub fn signature(info: &IntrinsicInfo) -> Signature {
     let mut signature = Signature::new(CallConv::Fast);
     let types = |text: &str| -> Vec<AbiParam> {
@@ -108,7 +113,7 @@ pub fn signature(info: &IntrinsicInfo) -> Signature {
     signature
 }
 
-/// The name of a function, if it is text.
+/// Returns the name of a function if the name is a text.
 fn name_of(func: &Function, callee: FuncRef) -> Option<&str> {
     match &func.dfg.ext_funcs[callee].name {
         ExternalName::TestCase(name) => std::str::from_utf8(name.raw()).ok(),
@@ -116,7 +121,7 @@ fn name_of(func: &Function, callee: FuncRef) -> Option<&str> {
     }
 }
 
-/// Whether the function reference is an intrinsic. `None` for ordinary functions.
+/// Classifies a function reference. Returns `None` for ordinary functions.
 pub fn classify(func: &Function, callee: FuncRef) -> Option<Reserved<'_>> {
     let name = name_of(func, callee).filter(|name| is_reserved(name))?;
     let declared = &func.dfg.signatures[func.dfg.ext_funcs[callee].signature];
@@ -128,7 +133,8 @@ pub fn classify(func: &Function, callee: FuncRef) -> Option<Reserved<'_>> {
     Some(known.map_or(Reserved::Unknown(name), Reserved::Intrinsic))
 }
 
-/// Whether the CLIF instruction is a call of an intrinsic or of a pseudo-instruction, and so not a call for the machine.
+/// Returns whether the CLIF instruction calls an intrinsic or a pseudo-instruction, and is
+/// therefore not a call in machine code.
 pub fn is_instruction(func: &Function, inst: ir::Inst) -> bool {
     let ir::InstructionData::Call { func_ref, .. } = func.dfg.insts[inst] else {
         return false;
@@ -136,21 +142,24 @@ pub fn is_instruction(func: &Function, inst: ir::Inst) -> bool {
     pseudo_inst(func, func_ref).is_some() || matches!(classify(func, func_ref), Some(Reserved::Intrinsic(_)))
 }
 
-/// What takes the lock of atomic operations, given the address of an aligned word in main memory; gives the address of the byte that
-/// holds it, and the word as it is under the lock.
+/// The routine that acquires the lock of atomic operations. It takes the address of an aligned word
+/// in main memory, and returns the address of the lock byte and the value of the word under the
+/// lock.
 pub(crate) const ATOMIC_ENTER: &str = "__builtin_npu_atomic_enter";
 
-/// What takes the lock of atomic operations between cores, given the same; gives the addresses of the bytes that hold it and the lock of the
-/// core.
+/// The routine that acquires the lock of atomic operations between cores. It takes the address of
+/// an aligned word in main memory, and returns the addresses of the lock byte and of the core's
+/// lock.
 pub(crate) const MACHINE_ENTER: &str = "__builtin_npu_machine_enter";
 
-/// What goes on on another stack.
+/// The routine that switches to another stack.
 pub(crate) const STACK_SWITCH: &str = "__builtin_npu_stack_switch";
 
-/// What gives the address of the block of thread-local storage of the thread.
+/// The routine that returns the address of the thread-local storage of the thread.
 pub(crate) const TLS_BLOCK: &str = "__builtin_npu_tls_block";
 
-/// The routines of the runtime that calls are expanded into, after what their calls are named until they are lowered.
+/// The runtime routines that the expansion calls: the reserved name in CLIF, and the name after
+/// lowering.
 const ROUTINES: [(&str, &str); 11] = [
     (STACK_SWITCH, "__npu_stack_switch"),
     (TLS_BLOCK, "__npu_tls_block"),
@@ -171,7 +180,7 @@ const ROUTINES: [(&str, &str); 11] = [
     ),
 ];
 
-/// The routine of the runtime that a call made by expansion means.
+/// Returns the runtime routine that a call from the expansion refers to.
 pub(crate) fn routine(func: &Function, callee: FuncRef) -> Option<&'static str> {
     let name = name_of(func, callee).filter(|name| is_reserved(name))?;
     ROUTINES
@@ -180,12 +189,12 @@ pub(crate) fn routine(func: &Function, callee: FuncRef) -> Option<&'static str> 
         .map(|(_, routine)| *routine)
 }
 
-/// The routines that calls made by expansion may mean.
+/// Returns the routines that calls from the expansion may refer to.
 pub(crate) fn routine_names() -> impl Iterator<Item = &'static str> {
     ROUTINES.iter().map(|(_, routine)| *routine)
 }
 
-/// The pseudo-instruction that the function reference names.
+/// Returns the pseudo-instruction that the function reference names.
 pub(crate) fn pseudo_inst(func: &Function, callee: FuncRef) -> Option<PseudoInst> {
     let name = name_of(func, callee)?;
     if let Some(opcode) = name.strip_prefix(PARTS) {
@@ -197,12 +206,12 @@ pub(crate) fn pseudo_inst(func: &Function, callee: FuncRef) -> Option<PseudoInst
         .map(|(_, pseudo)| *pseudo)
 }
 
-/// The instruction of an [`IntrinsicKind::Operation`] or [`IntrinsicKind::LaneBits`].
+/// Returns the instruction of an [`IntrinsicKind::Operation`] or [`IntrinsicKind::LaneBits`].
 pub(crate) fn instruction(info: &IntrinsicInfo) -> Option<Op> {
     Op::from_name(info.instruction)
 }
 
-/// The mask counts for what the intrinsic does, or it is about the mask.
+/// Returns whether the intrinsic depends on the mask, or reads or writes it.
 fn uses_mask(info: &IntrinsicInfo) -> bool {
     use IntrinsicKind::{ReadMask, WriteMask, WriteMaskLanes};
     info.masked || matches!(info.kind, ReadMask | WriteMask | WriteMaskLanes)

@@ -1,5 +1,5 @@
-//! Calls of what has a reserved name, as passes on CLIF make them: routines of the runtime, pseudo-instructions, and intrinsics that
-//! are instructions.
+//! Emits calls of reserved names in passes on CLIF: runtime routines, pseudo-instructions, and
+//! intrinsics that are machine instructions.
 
 use super::PARTS;
 use crate::error::CompileError;
@@ -10,16 +10,16 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::CallConv;
 use std::collections::HashMap;
 
-/// The functions that one function calls by reserved names, each declared once.
+/// The functions with reserved names that a function calls. Each is declared once.
 #[derive(Debug, Default)]
 pub struct PseudoCalls {
     imports: HashMap<(String, Vec<Type>), FuncRef>,
-    /// The first call that has no result where there has to be one.
+    /// The first call without a result where a result is required.
     broken: Option<&'static str>,
 }
 
 impl PseudoCalls {
-    /// Calls `name`.
+    /// Emits a call of `name` and returns its result, if it has one.
     pub fn call(
         &mut self,
         cursor: &mut FuncCursor<'_>,
@@ -49,7 +49,7 @@ impl PseudoCalls {
         cursor.func.dfg.inst_results(call).first().copied()
     }
 
-    /// A vector of narrow elements as its lanes, whose upper bits are undefined, or back.
+    /// Converts a vector of narrow elements to lanes with undefined upper bits, or back.
     pub fn reinterpret(&mut self, cursor: &mut FuncCursor<'_>, lanes: Value, to: Type) -> Value {
         if cursor.func.dfg.value_type(lanes) == to {
             return lanes;
@@ -57,13 +57,13 @@ impl PseudoCalls {
         self.value(cursor, "__builtin_npu_lanes_reinterpret", &[lanes], to)
     }
 
-    /// In each lane the lane of `words` whose number is in `index`.
+    /// Returns a vector whose lanes are the lanes of `words` selected by `index`.
     pub fn shuffle(&mut self, cursor: &mut FuncCursor<'_>, words: Value, index: Value) -> Value {
         let ty = cursor.func.dfg.value_type(words);
         self.value(cursor, "__builtin_npu_shufflei32", &[words, index], ty)
     }
 
-    /// The result of an opcode on vectors of more lanes than CLIF allows it on.
+    /// Emits an opcode on vectors with more lanes than CLIF allows for it.
     pub fn parts(
         &mut self,
         cursor: &mut FuncCursor<'_>,
@@ -74,7 +74,8 @@ impl PseudoCalls {
         self.call(cursor, &format!("{PARTS}{opcode}"), args, Some(result))
     }
 
-    /// Calls `name`, which has a result. If it had none, [`PseudoCalls::check`] would tell.
+    /// Emits a call of `name`, which must have a result. [`PseudoCalls::check`] reports a missing
+    /// result.
     fn value<const N: usize>(
         &mut self,
         cursor: &mut FuncCursor<'_>,
@@ -88,11 +89,11 @@ impl PseudoCalls {
         })
     }
 
-    /// Whether every call has the result that it has to have.
+    /// Checks that every call has the required result.
     ///
     /// # Errors
     ///
-    /// [`CompileError::Internal`] with the first call that has none.
+    /// Returns [`CompileError::Internal`] with the first call without a result.
     pub fn check(&self) -> Result<(), CompileError> {
         let error = |name| CompileError::internal("legalize", name, "a call with a result");
         self.broken.map_or(Ok(()), |name| Err(error(name)))

@@ -1,4 +1,4 @@
-//! Operands on which arithmetic of 64-bit floats goes wrong, if it does.
+//! Operands for which 64-bit float arithmetic is likely to be wrong.
 
 use crate::softfloat::Random;
 
@@ -7,7 +7,7 @@ const FRACTION: u64 = (1 << 52) - 1;
 const BIAS: i64 = 0x3ff;
 const MAX_EXPONENT: i64 = 0x7ff;
 
-/// The numbers at which something changes, of both signs: few enough to take three of them at a time.
+/// Returns edge cases of both signs: few enough to test all triples.
 pub fn landmarks() -> Vec<u64> {
     let mut all = vec![
         // Zero and subnormals.
@@ -21,7 +21,8 @@ pub fn landmarks() -> Vec<u64> {
         (1 << 52) + 1,
         (2 << 52) - 1,
         2 << 52,
-        // Half a place and a whole one below 1, 1 and its neighbours, halfway between integers.
+        // Half a unit and one unit in the last place of 1, 1 and its neighbors, midpoints between
+        // integers.
         (0x3ff - 54) << 52,
         (0x3ff - 53) << 52,
         (0x3ff - 52) << 52,
@@ -32,7 +33,7 @@ pub fn landmarks() -> Vec<u64> {
         0x3ff8 << 48,
         (0x400 << 52) - 1,
         0x400 << 52,
-        // Where odd integers and halves end.
+        // The limits above which floats are never odd integers or halves.
         (0x3ff + 52) << 52,
         (0x3ff + 53) << 52,
         // The largest numbers, infinity, NaNs.
@@ -48,7 +49,7 @@ pub fn landmarks() -> Vec<u64> {
     all
 }
 
-/// Many more, to take two of them at a time.
+/// Returns more edge cases: few enough to test all pairs.
 pub fn edges() -> Vec<u64> {
     let mut all = landmarks();
     let exponents = [
@@ -85,7 +86,7 @@ pub fn edges() -> Vec<u64> {
     all
 }
 
-/// A fraction: any, or with few ones or zeros, or with all ones or zeros at one end.
+/// Returns a fraction: any bits, few ones, few zeros, or ones or zeros at one end.
 fn fraction(random: &mut Random) -> u64 {
     let any = random.bits() & FRACTION;
     let place = random.below(52);
@@ -106,13 +107,13 @@ fn sign(random: &mut Random) -> u64 {
     random.bits() & SIGN
 }
 
-/// A number with this biased exponent, or the nearest there is.
+/// Returns a number with this biased exponent, or with the nearest valid one.
 fn with_exponent(random: &mut Random, exponent: i64) -> u64 {
     let exponent = exponent.clamp(0, MAX_EXPONENT).cast_unsigned();
     sign(random) | exponent << 52 | fraction(random)
 }
 
-/// A number with an exponent from a range around the given one.
+/// Returns a number whose exponent differs from the given one by at most `reach`.
 fn around(random: &mut Random, exponent: i64, reach: u64) -> u64 {
     let exponent = exponent + random.below(2 * reach + 1).cast_signed() - reach.cast_signed();
     with_exponent(random, exponent)
@@ -122,17 +123,17 @@ fn exponent(number: u64) -> i64 {
     (number >> 52 & 0x7ff).cast_signed()
 }
 
-/// The number moved by up to `reach` last places.
+/// Returns the number moved by up to `reach` units in the last place.
 fn jitter(random: &mut Random, number: u64, reach: u64) -> u64 {
     number.wrapping_add(random.below(2 * reach + 1)).wrapping_sub(reach)
 }
 
-/// An integer of at most `bits` bits, its lowest one set.
+/// Returns an odd integer of at most `bits` bits.
 fn odd(random: &mut Random, bits: u64) -> u64 {
     random.bits() >> (64 - bits.max(1)) | 1
 }
 
-/// Any number: mostly of middling size, often at an end of the range.
+/// Returns any number: usually of medium magnitude, often at an end of the range.
 pub fn number(random: &mut Random) -> u64 {
     let exponent = match random.below(16) {
         0 => 0,
@@ -145,7 +146,8 @@ pub fn number(random: &mut Random) -> u64 {
     with_exponent(random, exponent)
 }
 
-/// Summands: exponents up to 60 apart, equal ones, and pairs that cancel.
+/// Returns summands: with exponents that differ by up to 60, with equal exponents, and pairs that
+/// cancel.
 pub fn for_addition(random: &mut Random) -> [u64; 2] {
     let a = number(random);
     let b = match random.below(8) {
@@ -159,7 +161,8 @@ pub fn for_addition(random: &mut Random) -> [u64; 2] {
     [a, b]
 }
 
-/// Factors: subnormal and largest products, products next to powers of two, exact and halfway ones.
+/// Returns factors: with subnormal and very large products, and with products that are exact,
+/// halfway between floats, or next to powers of two.
 pub fn for_multiplication(random: &mut Random) -> [u64; 2] {
     let a = number(random);
     match random.below(6) {
@@ -172,7 +175,7 @@ pub fn for_multiplication(random: &mut Random) -> [u64; 2] {
             [a, jitter(random, b, 2)]
         }
         4 => {
-            // 53 or 54 bits in the product.
+            // The product has 53 or 54 bits.
             let bits = 20 + random.below(14);
             let (a, b) = (odd(random, bits), odd(random, 54 - bits));
             let scale = 2f64.powi(random.below(1000) as i32 - 500);
@@ -182,8 +185,8 @@ pub fn for_multiplication(random: &mut Random) -> [u64; 2] {
     }
 }
 
-/// Dividend and divisor: subnormal and largest quotients, quotients next to a number, exact ones, and ties among the
-/// subnormal ones.
+/// Returns a dividend and a divisor: with subnormal and very large quotients, with quotients that
+/// are exact or close to a float, and with ties between subnormals.
 pub fn for_division(random: &mut Random) -> [u64; 2] {
     let b = number(random);
     match random.below(7) {
@@ -209,7 +212,7 @@ pub fn for_division(random: &mut Random) -> [u64; 2] {
     }
 }
 
-/// Radicands: any, next to squares of 53 and 54 bits, exact squares.
+/// Returns radicands: any numbers, numbers next to squares of 53 and 54 bits, and exact squares.
 pub fn for_root(random: &mut Random) -> u64 {
     match random.below(4) {
         0 => number(random),
@@ -229,7 +232,8 @@ pub fn for_root(random: &mut Random) -> u64 {
     }
 }
 
-/// Numbers to round to integers: halves and their neighbours, all exponents with a fraction left.
+/// Returns numbers to round to integers: halves and their neighbors, and all exponents with a
+/// fractional part.
 pub fn for_rounding(random: &mut Random) -> u64 {
     let sign = sign(random);
     match random.below(4) {
@@ -246,7 +250,7 @@ pub fn for_rounding(random: &mut Random) -> u64 {
     }
 }
 
-/// Numbers to compare: equal ones, ones of opposite sign, neighbours.
+/// Returns numbers to compare: equal ones, ones with opposite signs, and neighbors.
 pub fn for_comparison(random: &mut Random) -> [u64; 2] {
     let a = number(random);
     match random.below(5) {
@@ -258,10 +262,12 @@ pub fn for_comparison(random: &mut Random) -> [u64; 2] {
     }
 }
 
-/// Factors and addend: addends that cancel the product nearly or exactly, of all distances, and sums that are ties.
+/// Returns factors and an addend: addends that cancel the product nearly or exactly, addends of all
+/// magnitudes, and sums that are ties.
 pub fn for_fma(random: &mut Random) -> [u64; 3] {
     if random.below(6) == 0 {
-        // Few bits each, so that sums are often exact or halfway; also among the subnormal numbers.
+        // Operands with few bits, so that sums are often exact or halfway between floats. Some are
+        // subnormal.
         let bits = 6 + random.below(20);
         let (a, b, c) = (
             odd(random, bits),

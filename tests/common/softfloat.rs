@@ -1,5 +1,5 @@
-//! What the tests of float routines share: a driver that runs a routine of the runtime over operands in the simulator,
-//! `rustc_apfloat` for the results, and operands for which rounding is hard.
+//! Common code of the tests of float routines: a driver that runs a runtime routine on operands in
+//! the simulator, `rustc_apfloat` for the expected results, and operands that are hard to round.
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::settings::{self, Configurable};
@@ -10,17 +10,17 @@ use rustc_apfloat::ieee::{Double, Half, Single};
 use rustc_apfloat::{Float, FloatConvert, Round, Status};
 use std::fmt::Write;
 
-/// Where operands and results stand in the device's memory.
+/// The addresses of operands and results in the device's memory.
 const INPUT: u32 = 0x1000_0000;
 const OUTPUT: u32 = 0x2000_0000;
 
-/// Sets of operands that go to the device at once.
+/// The number of operand sets in one launch.
 const BATCH: usize = 50_000;
 
-/// Instructions that no routine needs for one set of operands.
+/// The limit of instructions for one operand set.
 const STEPS: u64 = 3000;
 
-/// A routine with a loop around it.
+/// A routine with a loop that calls it.
 struct Driver {
     program: Program,
     words: (usize, usize),
@@ -42,7 +42,7 @@ impl Driver {
         Self { program, words }
     }
 
-    /// Results for sets of operands.
+    /// Returns the results of the operand sets.
     fn run(&mut self, operands: &[Vec<u32>]) -> Vec<Vec<u32>> {
         let bytes: Vec<u8> = operands.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();
         self.program.write_memory(INPUT, &bytes).unwrap();
@@ -60,7 +60,7 @@ impl Driver {
     }
 }
 
-/// CLIF that calls the routine for each set of operands.
+/// Returns CLIF that calls the routine for each operand set.
 fn loop_around(name: &str, (args, rets): (usize, usize)) -> String {
     let types = |count: usize| vec!["i32"; count].join(", ");
     let values = |first: usize, count: usize| {
@@ -99,7 +99,8 @@ fn loop_around(name: &str, (args, rets): (usize, usize)) -> String {
         }"
 }
 
-/// Runs a routine on all the given sets of operands and on `count` random ones, and compares with what is expected.
+/// Runs a routine on the given operand sets and on `count` random ones, and compares the results
+/// with the expected ones.
 pub fn check(
     name: &str,
     edges: impl IntoIterator<Item = Vec<u32>>,
@@ -125,17 +126,17 @@ pub fn check(
     }
 }
 
-/// Bits of the f16, those of the one NaN for all of them.
+/// Returns the bits of an f16. All NaNs have the bits of the canonical NaN.
 pub fn bits16(x: Half) -> u32 {
     if x.is_nan() { 0x7e00 } else { x.to_bits() as u32 }
 }
 
-/// Bits of the f32, those of the one NaN for all of them.
+/// Returns the bits of an f32. All NaNs have the bits of the canonical NaN.
 pub fn bits32(x: Single) -> u32 {
     if x.is_nan() { 0x7fc0_0000 } else { x.to_bits() as u32 }
 }
 
-/// Bits of the f64, those of the one NaN for all of them.
+/// Returns the bits of an f64. All NaNs have the bits of the canonical NaN.
 pub fn bits64(x: Double) -> u64 {
     if x.is_nan() {
         0x7ff8_0000_0000_0000
@@ -144,47 +145,48 @@ pub fn bits64(x: Double) -> u64 {
     }
 }
 
-/// The f16 of these bits.
+/// Returns the f16 with these bits.
 pub fn half(bits: u32) -> Half {
     Half::from_bits(bits.into())
 }
 
-/// The f32 of these bits.
+/// Returns the f32 with these bits.
 pub fn single(bits: u32) -> Single {
     Single::from_bits(bits.into())
 }
 
-/// The f64 of these bits.
+/// Returns the f64 with these bits.
 pub fn double(bits: u64) -> Double {
     Double::from_bits(bits.into())
 }
 
-/// The value in another format.
+/// Converts a value to another format.
 pub fn convert<A: FloatConvert<B>, B: Float>(x: A) -> B {
     x.convert(&mut false).value
 }
 
-/// Words of a number, low word first.
+/// Returns the words of a number, low word first.
 pub fn words(n: u128, count: usize) -> Vec<u32> {
     (0..count).map(|word| (n >> (32 * word)) as u32).collect()
 }
 
-/// The number of these words, low word first.
+/// Returns the number with these words, low word first.
 pub fn number(words: &[u32]) -> u128 {
     words.iter().rev().fold(0, |n, &word| n << 32 | u128::from(word))
 }
 
-/// Words of an f64.
+/// Returns the words of an f64, low word first.
 pub fn words64(x: Double) -> Vec<u32> {
     words(bits64(x).into(), 2)
 }
 
-/// The f64 of two words.
+/// Returns the f64 with these two words.
 pub fn double_of(words: &[u32]) -> Double {
     double(number(words) as u64)
 }
 
-/// What a conversion to an integer gives: the words of the number, and whether it was in range.
+/// Returns the expected result of a conversion to an integer: the words of the number, and whether
+/// it was in range.
 pub fn to_integer<F: Float>(x: F, signed: bool, bits: usize) -> Vec<u32> {
     let (value, status) = if signed {
         let result = x.to_i128_r(bits, Round::TowardZero, &mut false);
@@ -201,7 +203,7 @@ pub fn to_integer<F: Float>(x: F, signed: bool, bits: usize) -> Vec<u32> {
     all
 }
 
-/// The float nearest to an integer of so many bits.
+/// Returns the float nearest to an integer of this number of bits.
 pub fn from_integer<F: Float>(n: u128, signed: bool, bits: usize) -> F {
     if signed {
         let above = 128 - bits;
@@ -211,7 +213,8 @@ pub fn from_integer<F: Float>(n: u128, signed: bool, bits: usize) -> F {
     }
 }
 
-/// The smaller number if `smaller`, else the larger; -0 is below +0, and a NaN wins.
+/// Returns the smaller number if `smaller` is set, and the larger otherwise. -0 is below +0. The
+/// result is a NaN if one operand is.
 pub fn extreme<F: Float>(a: F, b: F, smaller: bool) -> F {
     if a.is_nan() || b.is_nan() {
         return F::NAN;
@@ -224,16 +227,16 @@ pub fn extreme<F: Float>(a: F, b: F, smaller: bool) -> F {
     if a_below == smaller { a } else { b }
 }
 
-/// Random numbers, the same in every run.
+/// A random number generator with the same sequence in every run.
 pub struct Random(u64);
 
 impl Random {
-    /// From a seed.
+    /// Makes a generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// 64 bits.
+    /// Returns 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -242,22 +245,23 @@ impl Random {
         mixed ^ mixed >> 31
     }
 
-    /// 128 bits.
+    /// Returns 128 random bits.
     pub fn wide(&mut self) -> u128 {
         u128::from(self.bits()) << 64 | u128::from(self.bits())
     }
 
-    /// A number below the limit.
+    /// Returns a number below the limit.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.bits() % limit
     }
 
-    /// A number of the range.
+    /// Returns a number in the range.
     pub fn range(&mut self, range: std::ops::Range<i64>) -> i64 {
         range.start + self.below((range.end - range.start).cast_unsigned()).cast_signed()
     }
 
-    /// So many bits, often with long runs, or few that differ.
+    /// Returns this number of bits, often with long runs or with few bits that differ from the
+    /// others.
     pub fn pattern(&mut self, bits: u32) -> u128 {
         let mask = if bits == 128 { u128::MAX } else { (1 << bits) - 1 };
         let random = self.wide();
@@ -280,7 +284,8 @@ impl Random {
         }
     }
 
-    /// The bits of a rest that is half of its range, next to it, nothing or anything.
+    /// Returns the bits that are rounded off: often half of their range or next to it, sometimes
+    /// zero, sometimes any.
     pub fn rest(&mut self, bits: u32) -> u128 {
         if bits == 0 {
             return 0;
@@ -298,7 +303,7 @@ impl Random {
         }
     }
 
-    /// Bits of a float of any class, with so many bits of exponent and of fraction.
+    /// Returns the bits of a float of any class, with these numbers of exponent and fraction bits.
     pub fn float(&mut self, exponent: u32, fraction: u32) -> u64 {
         let top = (1u64 << exponent) - 1;
         let spread = 2 * u64::from(fraction) + 10;
@@ -314,7 +319,8 @@ impl Random {
     }
 }
 
-/// Bits of floats that are the first or last of their kind, or next to powers of two where integers end, of both signs.
+/// Returns the bits of floats of both signs at the limits of each class, and next to the powers of
+/// two above which all floats are integers.
 pub fn edges(exponent: u32, fraction: u32) -> Vec<u64> {
     let top = (1u64 << exponent) - 1;
     let bias = top / 2;

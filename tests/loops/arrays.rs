@@ -1,13 +1,16 @@
-//! Loops over arrays: every count around a multiple of the vector, every alignment, every distance at which arrays overlap.
+//! Loops over arrays: all trip counts around multiples of the vector length, all alignments, and
+//! all distances of overlapping arrays.
 
 use super::{Pair, pattern};
 
-/// One loop: in each iteration, `store = op(load, load)` with elements of the given types and constant offsets.
+/// A loop: in each iteration, `store = op(load, load)` with elements of the given types and
+/// constant offsets.
 struct Shape {
     name: &'static str,
-    /// Loads from the first and the second array; `v20` is the variable, `v0`, `v1` and `v2` are the arrays.
+    /// The loads from the first and second array, the operation and the store. `v20` is the
+    /// induction variable, and `v0`, `v1` and `v2` are the arrays.
     body: &'static str,
-    /// Bytes of the largest element.
+    /// The size of the largest element in bytes.
     size: i32,
 }
 
@@ -146,7 +149,8 @@ const SHAPES: [Shape; 12] = [
     },
 ];
 
-/// Runs the body for the variable from `v3` to `v4`, by `step`, tested in this way.
+/// Returns a loop that executes the body for the induction variable from `v3` to `v4`, with this
+/// step, condition and position of the test.
 fn over(body: &str, (step, condition, at_start): (i32, &str, bool)) -> String {
     let head = match at_start {
         true => format!(
@@ -209,7 +213,8 @@ fn every_alignment() {
         let mut pair = Pair::new(over(shape.body, COURSES[0]));
         let places = || (0..64).step_by(shape.size as usize);
         for first in places() {
-            // Each alignment of one with some of the other, so that all differences occur.
+            // Combines each alignment of one array with some alignments of the other, so that all
+            // differences occur.
             for second in places().step_by(4).chain([first]) {
                 for count in [16, 35] {
                     pair.check(&memory, |memory| {
@@ -236,7 +241,8 @@ fn every_overlap() {
         for distance in (-208..=208).step_by(shape.size as usize) {
             for first in [0, 4] {
                 let base = 512 + first;
-                // Of aligned arrays and of others; the third one, where there is one, overlaps as well.
+                // Aligned and unaligned arrays. The third array, if the shape uses it, overlaps as
+                // well.
                 for third in [256, (distance / 2) & !3] {
                     pair.check(&memory, |memory| {
                         vec![memory + base, memory + base + distance, memory + base + third, 0, 33]
@@ -248,7 +254,7 @@ fn every_overlap() {
     }
 }
 
-/// Offsets on both sides of 2^31, where the store meets what the loads read.
+/// Offsets on both sides of 2^31, where the stores overlap with the loads.
 #[test]
 fn offsets_that_wrap() {
     let memory = pattern();
@@ -278,7 +284,7 @@ fn offsets_that_wrap() {
     }
 }
 
-/// What loops carry from one round to the next.
+/// Operations on a loop-carried value.
 const REDUCTIONS: [(&str, &str); 8] = [
     ("sum", "    v41 = iadd v40, v33"),
     ("product", "    v41 = imul v40, v33"),
@@ -329,7 +335,7 @@ block2:
     }
 }
 
-/// Strides, down-counting, loops in stack slots with known sizes, and choices in the body.
+/// Strides, decreasing induction variables, stack slots of known size, and choices in the body.
 const OTHERS: [(&str, &str); 7] = [
     (
         "every second word",
@@ -531,7 +537,8 @@ fn other_courses_are_the_same() {
     }
 }
 
-/// Single places that are read in each iteration, the higher one first or last, around and in the array that is written.
+/// Two loads from fixed addresses in each iteration, the higher address first or last. The
+/// addresses are near or in the array that the loop writes.
 #[test]
 fn single_places_are_the_same() {
     let memory = pattern();
@@ -570,7 +577,7 @@ block2:
     }
 }
 
-/// Loads and stores of one region, whose arrays overlap.
+/// Loads and stores of one alias region with overlapping arrays.
 #[test]
 fn arrays_of_one_region_are_the_same() {
     let memory = pattern();
@@ -602,7 +609,8 @@ block2:
     }
 }
 
-/// Counts that are known, around multiples of the vector: nothing behind the last element is written.
+/// Constant trip counts around multiples of the vector length: nothing is written after the last
+/// element.
 #[test]
 fn known_counts_are_the_same() {
     let memory = pattern();
@@ -636,7 +644,8 @@ block2:
     }
 }
 
-/// Rows of a slot that begin at a product: it is as aligned as both factors together, and no more.
+/// Rows of a stack slot whose offset is a product. Its alignment is the product of the alignments
+/// of both factors, and no more.
 #[test]
 fn rows_at_products_are_the_same() {
     for (left, right) in [(0, 2), (1, 2), (2, 2), (2, 3), (3, 3), (4, 2)] {

@@ -1,10 +1,11 @@
-//! Loops whose rounds check bounds and alignment: calls on both sides of each bound, and what was stored before a trap.
+//! Loops with checks of bounds and alignment in the body: calls on both sides of each bound, and
+//! the stores before a trap.
 
 use super::{Pair, pattern, target};
 use cranelift_codegen::Context;
 use cranelift_naplespu::passes::Stage;
 
-/// How the checks of a round are written: `number` is checked against `most`.
+/// The forms of a check in the body: `v40`, the number, against `v3`, the bound.
 const CHECKS: [(&str, &str); 7] = [
     ("above", "    v50 = icmp ugt v40, v3\n    trapnz v50, heap_oob"),
     ("at or above", "    v50 = icmp uge v40, v3\n    trapnz v50, heap_oob"),
@@ -21,7 +22,7 @@ const CHECKS: [(&str, &str); 7] = [
     ),
 ];
 
-/// What is checked, of the variable `v10`, the first argument `v0` and the sum so far.
+/// The checked numbers, computed from the induction variable `v10` and the base `v4`.
 const NUMBERS: [(&str, &str); 7] = [
     ("itself", "    v40 = iadd v10, v90"),
     ("with an offset", "    v41 = iconst.i32 8\n    v40 = iadd v10, v41"),
@@ -41,8 +42,8 @@ const NUMBERS: [(&str, &str); 7] = [
     ),
 ];
 
-/// Counts from `v1` to `v2`, checks against `v3`, and stores the variable to the memory `v0` in each iteration that
-/// passes the check.
+/// Returns a loop from `v1` to `v2`. Each iteration checks a number against `v3`, and stores the
+/// induction variable to the memory at `v0` if the check passes.
 fn checked(number: &str, check: &str, step: i64, condition: &str) -> String {
     format!(
         "function %checked(i32, i32, i32, i32, i32) -> i32 {{
@@ -88,7 +89,8 @@ fn courses() -> Vec<(i64, &'static str)> {
     ]
 }
 
-/// Arguments: first and last of the variable, bound and base. The bound is around what the last rounds check.
+/// Returns arguments: start and end of the induction variable, bound and base. The bounds are close
+/// to the numbers that the last iterations check.
 fn arguments(number: &str, step: i64) -> Vec<[i32; 4]> {
     let factor = if number.contains("four") { 4 } else { 1 };
     let mut found = Vec::new();
@@ -117,16 +119,17 @@ fn arguments(number: &str, step: i64) -> Vec<[i32; 4]> {
             }
             found.push([start, end, 0, base]);
             found.push([start, end, -1, base]);
-            // The first number below zero, and a bound that lets almost all through.
+            // Numbers below zero, and a bound that almost all numbers pass.
             found.push([start, end, -1, checked(start) - base - 1]);
             found.push([start, end, 2000, base.wrapping_sub(largest).wrapping_sub(1)]);
-            // The variable runs past the end of the numbers, or not at all.
+            // The induction variable wraps around, or starts beyond its end.
             found.push([start.wrapping_sub(64), end, largest, base]);
             found.push([end, start, largest, base]);
             found.push([i32::MAX - 3, i32::MIN + 3, -1, base]);
             found.push([-4, 4, 100, base]);
             found.push([start, end + 1, largest + 3, base]);
-            // A step that does not divide the distance goes around the end of the numbers.
+            // A step that does not divide the distance, so that the induction variable wraps
+            // around.
             found.push([start, end + 1, 2000, base]);
             found.push([start, i32::MAX, largest, base]);
             found.push([start, i32::MIN, largest, base]);
@@ -142,7 +145,7 @@ fn bounds_are_the_same() {
     for (name, number) in NUMBERS {
         for (place, (_, check)) in CHECKS.iter().enumerate() {
             for (turn, (step, condition)) in courses().into_iter().enumerate() {
-                // Every check with every number, and half of the courses with each.
+                // Every check with every number, and each combination with half of the courses.
                 if (place + turn) % 2 != 0 {
                     continue;
                 }
@@ -163,7 +166,8 @@ fn bounds_are_the_same() {
     );
 }
 
-/// Whether the checks of the loop are done before it, in one of two copies.
+/// Returns whether the loop has been versioned: the checks are done before it, for one of its two
+/// copies.
 fn is_versioned(text: &str) -> bool {
     let functions = cranelift_reader::parse_functions(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let mut ctx = Context::for_function(functions[0].clone());
@@ -192,9 +196,10 @@ fn every_way_to_write_a_check_is_known() {
     assert_eq!(names, ["loaded", "leaves", "steps_above", "odd"]);
 }
 
-/// Two accesses with one bound, at a distance, and with two bounds; rows and columns; and a test of alignment.
+/// Loops with several checks: two accesses with one bound, at a distance, and with two bounds; rows
+/// and columns; and a test of alignment.
 const NESTS: [&str; 11] = [
-    // Several offsets of one index.
+    // Several offsets from one index.
     "function %offsets(i32, i32, i32, i32) -> i32 {
 block0(v0: i32, v1: i32, v2: i32, v3: i32):
     v90 = iconst.i32 0
@@ -222,7 +227,7 @@ block1(v10: i32, v11: i32):
 block2:
     return v19
 }",
-    // Two constant bounds of one index, the larger one first.
+    // Two constant bounds for one index, the larger one first.
     "function %constants(i32, i32, i32, i32) -> i32 {
 block0(v0: i32, v1: i32, v2: i32, v3: i32):
     v90 = iconst.i32 0
@@ -246,7 +251,8 @@ block1(v10: i32, v11: i32):
 block2:
     return v19
 }",
-    // Two numbers from one base, of which one changes faster, in a loop that begins anew.
+    // Two numbers with one base and different strides, in an inner loop that is entered several
+    // times.
     "function %paces(i32, i32, i32, i32) -> i32 {
 block0(v0: i32, v1: i32, v2: i32, v3: i32):
     v90 = iconst.i32 0
@@ -276,7 +282,7 @@ block3:
 block4(v24: i32):
     return v24
 }",
-    // A known trip count, and a number that wraps around.
+    // A constant trip count, and a number that wraps around.
     "function %wraps(i32, i32, i32, i32) -> i32 {
 block0(v0: i32, v1: i32, v2: i32, v3: i32):
     v90 = iconst.i32 0
@@ -306,7 +312,7 @@ block3:
 block4:
     return v10
 }",
-    // A number with a part that the loop loads, and that it changes.
+    // A number with a term that the loop loads and changes.
     "function %loaded(i32, i32, i32, i32) -> i32 {
 block0(v0: i32, v1: i32, v2: i32, v3: i32):
     v90 = iconst.i32 0
@@ -326,7 +332,7 @@ block1(v10: i32):
 block2:
     return v10
 }",
-    // The tests lead out of the loop where they hold: the variable is above its bound, not below.
+    // The loop exits where the tests hold: the induction variable is above its bound, not below.
     "function %leaves(i32, i32, i32, i32) -> i32 {
 block0(v0: i32, v1: i32, v2: i32, v3: i32):
     v90 = iconst.i32 0
@@ -351,7 +357,7 @@ block1(v10: i32, v11: i32):
 block2(v30: i32):
     return v30
 }",
-    // A step that is not known, and a test whose second way leads back.
+    // A step that is not constant, and a test whose second successor is the back edge.
     "function %steps(i32, i32, i32, i32) -> i32 {
 block0(v0: i32, v1: i32, v2: i32, v3: i32):
     v90 = iconst.i32 0
@@ -372,7 +378,7 @@ block1(v10: i32, v11: i32):
 block2(v30: i32):
     return v30
 }",
-    // The same, and the second way leads back where the variable is not below.
+    // The same, but the back edge is taken where the induction variable is not below the bound.
     "function %steps_above(i32, i32, i32, i32) -> i32 {
 block0(v0: i32, v1: i32, v2: i32, v3: i32):
     v90 = iconst.i32 0
@@ -392,7 +398,7 @@ block1(v10: i32, v11: i32):
 block2(v30: i32):
     return v30
 }",
-    // Rows and columns: the bound is of both variables together.
+    // Rows and columns: the bound applies to the sum of both induction variables.
     "function %rows(i32, i32, i32, i32) -> i32 {
 block0(v0: i32, v1: i32, v2: i32, v3: i32):
     v90 = iconst.i32 0
@@ -423,7 +429,7 @@ block3:
 block4(v40: i32):
     return v40
 }",
-    // The address has to be aligned, or the cold way is taken.
+    // If the address is not aligned, the cold path is taken.
     "function %aligned(i32, i32, i32, i32) -> i32 {
 block0(v0: i32, v1: i32, v2: i32, v3: i32):
     v90 = iconst.i32 0
@@ -454,7 +460,7 @@ block5(v17: i32):
 block2:
     return v17
 }",
-    // The same with bits that change from round to round.
+    // The same with low bits that change in each iteration.
     "function %odd(i32, i32, i32, i32) -> i32 {
 block0(v0: i32, v1: i32, v2: i32, v3: i32):
     v90 = iconst.i32 0
@@ -505,7 +511,8 @@ fn bounds_of_several_are_the_same() {
     }
 }
 
-/// A bound in memory that the loop itself writes, or that only another region is written to.
+/// A bound in memory that the loop writes, or a bound in an alias region that the loop does not
+/// write.
 #[test]
 fn bounds_in_memory_are_the_same() {
     for (region, other) in [("region0", "region0"), ("region0", "region1")] {
@@ -536,7 +543,7 @@ block2:
         for bound in [0u32, 1, 18, 19, 20, 21] {
             memory[..4].copy_from_slice(&bound.to_le_bytes());
             for written in [0, 5, 19, 30] {
-                // With two regions the second address is another one, as the flags promise.
+                // With two regions, the second address differs, as the flags promise.
                 let near = if region == other { 0 } else { 128 };
                 pair.check(&memory, |memory| vec![memory, memory + near, written]);
             }

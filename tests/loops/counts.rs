@@ -1,9 +1,11 @@
-//! Trip counts: every way to count, with few rounds, from both ends of the numbers.
+//! Trip counts: all forms of induction variables, with few iterations, at both ends of the number
+//! range.
 
 use super::{End, Pair};
 
-/// A loop that counts from `v0` to `v1` by `step` while `condition` holds, tested at the end or at the start, and adds up a
-/// polynomial of the variable, so that every round changes the result.
+/// Returns a loop that counts from `v0` to `v1` by `step` while `condition` holds, with the test at
+/// the end or at the start. The loop sums up a polynomial of the induction variable, so every
+/// iteration changes the result.
 fn counting(ty: &str, step: i64, condition: &str, offset: i64, at_start: bool) -> String {
     let narrow = |value: &str, name: &str| match ty {
         "i32" => format!("    {name} = iadd {value}, v90"),
@@ -64,7 +66,8 @@ block2(v40: i32):
     )
 }
 
-/// Starts and bounds: near each other, and near the ends of the numbers.
+/// Returns pairs of start and bound: close to each other, and close to the ends of the number
+/// range.
 fn ends(step: i64) -> Vec<(i32, i32)> {
     let mut found = Vec::new();
     for start in [
@@ -125,7 +128,8 @@ fn rounds_are_the_same() {
     assert!(compared > 100 * shapes, "{compared} calls of {shapes} shapes");
 }
 
-/// Trip counts that are known: laid out whole, in parts that divide them or do not, with a variable that is used afterwards.
+/// Constant trip counts: full unrolling, unroll factors that divide the trip count or not, and an
+/// induction variable that is used after the loop.
 #[test]
 fn known_rounds_are_the_same() {
     for step in [1i64, -1, 3, -4] {
@@ -162,8 +166,8 @@ block2:
     }
 }
 
-/// Ways to write a loop that counts differently: the operands of the compare exchanged, a step that is subtracted, a bound that
-/// changes, and a test that not every iteration makes.
+/// Returns a loop with another form of the test: exchanged operands of the compare, a subtracted
+/// step, a bound that changes, or a test that not every iteration executes.
 fn written(way: usize, step: i64, condition: &str) -> String {
     let text = counting("i32", step, condition, 0, false);
     let test = format!("icmp {condition} v31, v11");
@@ -209,7 +213,7 @@ fn other_ways_to_count_are_the_same() {
         for condition in compares {
             for way in 0..4 {
                 if condition == "ne" && way > 1 {
-                    // It may never end.
+                    // The loop may not terminate.
                     continue;
                 }
                 let mut pair = Pair::new(written(way, step, condition));
@@ -224,7 +228,7 @@ fn other_ways_to_count_are_the_same() {
     }
 }
 
-/// A loop that steps over its bound goes on for ever, whatever it stores.
+/// A loop whose induction variable steps over its bound never terminates, whatever it stores.
 #[test]
 fn loops_without_an_end_have_none() {
     let text = "function %endless(i32, i32) {
@@ -247,7 +251,7 @@ block2:
     return
 }";
     let mut pair = Pair::new(text.to_owned());
-    // At the first bound the loop has an end.
+    // The loop terminates only with the first bound.
     for (bound, end) in [
         (256, End::Returned(Vec::new())),
         (1, End::Unknown),

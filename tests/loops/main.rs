@@ -1,7 +1,9 @@
-//! Loops do the same at `opt_level=speed` as at `none`: with every small trip count, at every alignment, on both sides of every bound.
+//! Checks that loops behave the same at `opt_level=speed` as at `none`: with every small trip
+//! count, at every alignment, and on both sides of every bound.
 //!
-//! The shapes are enumerated, not random: each is one function of CLIF, compiled at both levels and called with all combinations of
-//! its arguments. Results, traps and memory are compared.
+//! The shapes are enumerated and not random. Each shape is one CLIF function. It is compiled at
+//! both levels and called with all combinations of its arguments. The tests compare results, traps
+//! and memory.
 
 mod arrays;
 mod checks;
@@ -14,10 +16,10 @@ use cranelift_naplespu::{Isa, isa};
 use naplespu_jit::{Program, RunError};
 use std::sync::Arc;
 
-/// Bytes of the memory that a function gets.
+/// The size of the memory of a function in bytes.
 const BYTES: u32 = 2048;
 
-/// Instructions after which a call is taken not to end.
+/// The number of instructions after which a call counts as endless.
 const STEPS: u64 = 3_000;
 
 fn target(opt_level: &str) -> Arc<Isa> {
@@ -29,17 +31,17 @@ fn target(opt_level: &str) -> Arc<Isa> {
         .unwrap()
 }
 
-/// How a call ended.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq)]
 enum End {
     Returned(Vec<DataValue>),
     Trapped(String),
     Misaligned,
-    /// It did not end, so that nothing can be compared.
+    /// The call did not end, so it cannot be compared.
     Unknown,
 }
 
-/// A function at one level.
+/// A function compiled at one level.
 struct Compiled {
     program: Program,
     name: String,
@@ -61,7 +63,8 @@ impl Compiled {
         }
     }
 
-    /// Calls the function. Memory is `before` first; what it is afterwards comes along.
+    /// Calls the function. `before` is the initial content of the memory. Returns the result of the
+    /// call, and the memory after it.
     fn call(&mut self, before: &[u8], args: &[i32]) -> (End, Vec<u32>) {
         self.program.write_memory(self.memory, before).unwrap();
         let args: Vec<DataValue> = args.iter().copied().map(DataValue::I32).collect();
@@ -80,11 +83,11 @@ impl Compiled {
     }
 }
 
-/// A function at both levels.
+/// A function compiled at both levels.
 struct Pair {
     text: String,
     levels: [Compiled; 2],
-    /// Calls that were compared, and those of them that trapped.
+    /// The number of compared calls, and the number of those that trapped.
     compared: usize,
     trapped: usize,
 }
@@ -104,12 +107,13 @@ impl Pair {
         }
     }
 
-    /// The address of the memory, which is the same at both levels up to a line.
+    /// Returns the address of the memory at each level. Both are aligned to a cache line.
     fn memory(&self) -> [i32; 2] {
         self.levels.each_ref().map(|level| level.memory as i32)
     }
 
-    /// Calls the function at both levels. `args` gives the arguments, of the address of the memory.
+    /// Calls the function at both levels and compares. `args` returns the arguments for an address
+    /// of the memory.
     fn check(&mut self, before: &[u8], args: impl Fn(i32) -> Vec<i32>) {
         let memory = self.memory();
         let [plain, fast] = &mut self.levels;
@@ -118,7 +122,7 @@ impl Pair {
             return;
         }
         let found = fast.call(before, &args(memory[1]));
-        // Addresses may be results.
+        // The addresses may be part of the results.
         let shown: Vec<i32> = args(0);
         assert!(
             expected == found,
@@ -133,13 +137,13 @@ impl Pair {
     }
 }
 
-/// The first words that differ: their numbers and both values.
+/// Returns the first words that differ: their indices and both values.
 fn differing(a: &[u32], b: &[u32]) -> Vec<(usize, u32, u32)> {
     let all = a.iter().zip(b).enumerate().filter(|(_, (a, b))| a != b);
     all.map(|(number, (a, b))| (number, *a, *b)).take(4).collect()
 }
 
-/// Bytes that differ from their neighbours in all positions.
+/// Returns memory contents in which neighboring bytes differ.
 fn pattern() -> Vec<u8> {
     let mut state = 0x2545_f491u32;
     let byte = |_| {
