@@ -1,33 +1,35 @@
-//! The result of a compilation: bytes and everything a loader, a debugger or a test wants to know about them.
+//! The result of a compilation: the bytes, and the metadata for loaders, debuggers and tests.
 
 use crate::passes::Stage;
 use crate::remarks::LoopRemark;
 use cranelift_codegen::ir::{self, ExceptionTag, ExternalName, SourceLoc, TrapCode, ValueLabel};
 use std::collections::HashMap;
 
-/// Machine code of one function.
+/// The machine code of a function.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct CompiledCode {
-    /// Instruction words, little-endian, and constants after them; a multiple of four bytes. If there are constants, the code
-    /// has to be aligned to 64 bytes.
+    /// Instruction words, little-endian, followed by constants. The length is a multiple of four
+    /// bytes. If there are constants, the code must be aligned to 64 bytes.
     pub bytes: Vec<u8>,
-    /// Where the instructions end and the constants begin, aligned to 64 bytes if there are any.
+    /// The offset at which the instructions end and the constants begin. It is a multiple of 64 if
+    /// there are constants.
     pub pool_start: u32,
-    /// Places in `bytes` that wait for the address of a symbol, by rising offset.
+    /// The relocations in `bytes`, by rising offset.
     pub relocs: Vec<Reloc>,
-    /// Instructions that may stop the thread on purpose, by rising offset.
+    /// Instructions that may stop the thread intentionally, by rising offset.
     pub traps: Vec<Trap>,
-    /// Which CLIF source location each stretch of code comes from, by rising offset, without gaps or overlaps between known locations.
+    /// The CLIF source location of each range of code, by rising offset. The ranges do not overlap,
+    /// and code without a source location is in none of them.
     pub srclocs: Vec<SrcLocRange>,
-    /// Which CLIF instruction each stretch of code comes from: the offset where it starts, by rising offset. `None` for what
-    /// belongs to no instruction.
+    /// The CLIF instruction of each range of code, with the start of the range, by rising offset.
+    /// `None` for code of no CLIF instruction.
     pub insts: Vec<(u32, Option<ir::Inst>)>,
-    /// Where the labelled values of the function live, and for which code offsets.
+    /// The locations of labelled values, with ranges of code offsets.
     pub value_labels_ranges: HashMap<ValueLabel, Vec<LabelRange>>,
-    /// For each call with a user stack map where the live references are, by rising offset.
+    /// For each call with a user stack map the locations of its live references, by rising offset.
     pub stack_maps: Vec<StackMap>,
-    /// The calls of which unwinding has to know more than that they are calls, by rising offset.
+    /// The calls with additional unwind information, by rising offset.
     pub call_sites: Vec<CallSite>,
     /// Debug tags of calls and sequence points, by rising offset.
     pub debug_tags: Vec<DebugTags>,
@@ -35,25 +37,26 @@ pub struct CompiledCode {
     pub frame: FrameLayout,
     /// Code offset of the start of each basic block, in layout order.
     pub block_starts: Vec<u32>,
-    /// Text of the requested stages (see [`crate::Isa::compile_with_stages`]), in the order of the pipeline.
+    /// Text of the requested stages ([`crate::Isa::compile_with_stages`]), in the order of the
+    /// pipeline.
     pub stages: Vec<(Stage, String)>,
-    /// What became of the innermost loops, where the pass that vectorises them ran.
+    /// Remarks on the innermost loops, if the vectorizer ran.
     pub loops: Vec<LoopRemark>,
 }
 
 impl CompiledCode {
-    /// The code and the constants after it: what has to be in memory, once the relocations are applied.
+    /// Returns the code and the constants after it, as they must be in memory after relocation.
     pub fn code_buffer(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The CLIF instruction that the code at an offset comes from.
+    /// Returns the CLIF instruction of the code at an offset.
     pub fn inst_at(&self, offset: u32) -> Option<ir::Inst> {
         let after = self.insts.partition_point(|&(start, _)| start <= offset);
         self.insts.get(after.checked_sub(1)?)?.1
     }
 
-    /// The source location that the code at an offset comes from.
+    /// Returns the source location of the code at an offset.
     pub fn srcloc_at(&self, offset: u32) -> Option<SourceLoc> {
         let after = self.srclocs.partition_point(|range| range.start <= offset);
         let range = self.srclocs.get(after.checked_sub(1)?)?;
@@ -68,7 +71,7 @@ pub struct Reloc {
     pub offset: u32,
     /// Relocation type (`td/NaplesPURelocs.td`).
     pub kind: npu_mc::reloc::Reloc,
-    /// What is addressed.
+    /// The symbol.
     pub target: RelocTarget,
     /// Constant added to the symbol's address, in bytes.
     pub addend: i64,
@@ -77,28 +80,29 @@ pub struct Reloc {
 /// The symbol of a relocation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RelocTarget {
-    /// A function or data object as CLIF names it. User names are resolved through the function's own table.
+    /// A function or data object by its CLIF name. User names are resolved through the function's
+    /// own table.
     Name(ExternalName),
     /// The start of the function itself.
     Function,
-    /// A routine of the runtime, by name without `%`.
+    /// A routine of the runtime, by its name without `%`.
     Runtime(&'static str),
 }
 
 /// An instruction that stops the thread with a trap code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trap {
-    /// Byte offset of the branch that leads to the trap.
+    /// Byte offset of the branch to the trap.
     pub offset: u32,
-    /// The reason.
+    /// The trap code.
     pub code: TrapCode,
     /// The CLIF instruction that traps.
     pub inst: Option<ir::Inst>,
-    /// Its source location; the default one if it has none.
+    /// Its source location, or the default one if it has none.
     pub srcloc: SourceLoc,
 }
 
-/// A stretch of code with one source location.
+/// A range of code with one source location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SrcLocRange {
@@ -110,11 +114,11 @@ pub struct SrcLocRange {
     pub loc: SourceLoc,
 }
 
-/// Where the garbage-collected values of a frame are while a call is under way.
+/// The locations of garbage-collected values of a frame during a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StackMap {
-    /// The address that the callee returns to.
+    /// The return address.
     pub return_offset: u32,
     /// The values, in the order of the CLIF instruction.
     pub entries: Vec<StackMapEntry>,
@@ -126,53 +130,58 @@ pub struct StackMap {
 pub struct StackMapEntry {
     /// Its type.
     pub ty: ir::Type,
-    /// Where it is: bytes above the stack pointer as it is in the body of the function, and at the callee's entry.
+    /// Its location, in bytes above the stack pointer in the body of the function, which is also
+    /// the stack pointer at the callee's entry.
     pub offset: u32,
 }
 
-/// A call at which exceptions can be caught, or whose callee removes stack arguments.
+/// A call that catches exceptions, or whose callee removes stack arguments.
 ///
-/// A frame whose callee has returned, or been left by an exception, has its `sp` back when `popped` is taken away from where the
-/// callee's `sp` was at its entry plus [`FrameLayout::popped`] of the callee. The caller of that frame is where the saved `ra` says, and
-/// the frame's own `sp` at entry was its `sp` plus [`FrameLayout::size`].
+/// To restore the `sp` of a frame whose callee has returned, or was left by an exception, take the
+/// callee's `sp` at its entry, add [`FrameLayout::popped`] of the callee and subtract `popped`. The
+/// saved `ra` identifies the caller of the frame, and the `sp` of the frame at entry was its `sp`
+/// plus [`FrameLayout::size`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CallSite {
-    /// The address that the callee returns to.
+    /// The return address.
     pub return_offset: u32,
     /// Bytes of stack arguments that the callee removes.
     pub popped: u32,
-    /// The handlers, in the order in which they are asked.
+    /// The handlers, in the order in which they are tried.
     pub handlers: Vec<ExceptionHandler>,
 }
 
-/// An exception handler, by the offset of its code, or the context of some. There, the first registers for arguments have what the exception carries, the next one
-/// the `sp` of the frame; nothing else is expected in registers.
+/// An exception handler with the offset of its code, or the context of the handlers after it.
+///
+/// At the start of a handler, the first argument registers contain the payload of the exception,
+/// and the next argument register contains the `sp` of the frame. The handler expects no other
+/// values in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExceptionHandler {
-    /// For exceptions with this tag.
+    /// A handler for exceptions with this tag.
     Tag(ExceptionTag, u32),
-    /// For all.
+    /// A handler for all exceptions.
     Default(u32),
-    /// No handler: where the context of those behind it is, up to the next context. In bytes above the stack pointer as it is in the body of
-    /// the function.
+    /// The context of the handlers up to the next context, as bytes above the stack pointer in the
+    /// body of the function. It is not a handler.
     Context(u32),
 }
 
-/// Debug tags, which the compiler hands on without a look.
+/// Debug tags, which the compiler passes through unchanged.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DebugTags {
-    /// The place they are attached to.
+    /// The offset to which they are attached.
     pub offset: u32,
-    /// Which side of the place.
+    /// The side of the offset to which they belong.
     pub pos: DebugTagPos,
-    /// The tags. Where a stack slot is, [`FrameLayout::stack_slots`] tells.
+    /// The tags. [`FrameLayout::stack_slots`] contains the location of a stack slot.
     pub tags: Vec<ir::DebugTag>,
 }
 
-/// To which side of a place debug tags belong. At the same offset, a return address and the instruction that follows the
-/// call may each have their own.
+/// The side of an offset to which debug tags belong. A return address and the instruction after the
+/// call have the same offset and may each have tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DebugTagPos {
     /// The instruction that ends here: a call, by its return address.
@@ -181,7 +190,7 @@ pub enum DebugTagPos {
     Pre,
 }
 
-/// Where a labelled value is during a stretch of code.
+/// The location of a labelled value in a range of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LabelRange {
@@ -189,33 +198,34 @@ pub struct LabelRange {
     pub start: u32,
     /// One past the last byte.
     pub end: u32,
-    /// The place.
+    /// The location.
     pub loc: LabelLoc,
 }
 
-/// Place of a labelled value.
+/// A location of a labelled value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LabelLoc {
-    /// In a register.
+    /// A register.
     Reg(npu_mc::Reg),
-    /// In memory, at this many bytes above the stack pointer as it is after the prologue.
+    /// Memory at this many bytes above the stack pointer after the prologue.
     Stack(i32),
 }
 
-/// The stack frame, from high to low addresses; all sizes in bytes (`docs/abi.md`).
+/// The stack frame, from high to low addresses. All sizes are in bytes (`docs/abi.md`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FrameLayout {
-    /// Distance from the stack pointer in the body to the stack pointer at entry: the whole frame, 0 when there is none.
+    /// Distance from the stack pointer in the body to the stack pointer at entry: the whole frame.
+    /// 0 without a frame.
     pub size: u32,
-    /// Bytes of arguments that the caller left above the frame.
+    /// Bytes of arguments that the caller stored above the frame.
     pub incoming_args: u32,
-    /// Bytes at the top of the frame that are kept for stack arguments of tail calls, which need more room than the
+    /// Bytes at the top of the frame for stack arguments of tail calls that need more room than the
     /// function's own.
     pub tail_args: u32,
-    /// How much higher the stack pointer is when the function returns: with the convention `tail`, it removes its stack
-    /// arguments.
+    /// The increase of the stack pointer from entry to return: with the convention `tail`, the
+    /// function removes its stack arguments.
     pub popped: u32,
     /// Saved registers with their offset from the stack pointer in the body, in save order.
     pub saved: Vec<(npu_mc::Reg, u32)>,

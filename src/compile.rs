@@ -6,12 +6,12 @@ use crate::compiler::Buffers;
 use crate::encode;
 use crate::error::CompileError;
 use crate::explaining::Explaining;
-use crate::finish::effects::Conventions;
-use crate::finish::{carried, copyprop, expand, jumps, masks, relax, rename, sched, wrap};
 use crate::isa::Isa;
 use crate::lower::{self, order::BlockOrder};
 use crate::passes::{Pass, Recorder, Stage, StageRequest};
-use crate::reason::Reasons;
+use crate::post_ra::effects::Conventions;
+use crate::post_ra::{copyprop, expand, loop_copies, masks, relax, rename, rotation, sched, wrap};
+use crate::provenance::RuleChains;
 use crate::timing::Step;
 use crate::vcode::{dce, presched};
 use crate::{frame, intrinsics, legalize, opt, regalloc, validate};
@@ -59,7 +59,7 @@ pub fn run(
     let register_set = sig.registers;
     let order = BlockOrder::new(ctx)?;
     stages.done(Step::Order);
-    let mut vcode = lower::lower(ctx, isa, sig, callees, &order, Reasons::new(explaining.is_wanted()))?;
+    let mut vcode = lower::lower(ctx, isa, sig, callees, &order, RuleChains::new(explaining.is_wanted()))?;
     stages.keep(Stage::Vcode, || vcode.to_string());
     if isa.runs(Pass::Dce) {
         dce::run(&mut vcode);
@@ -84,7 +84,7 @@ pub fn run(
     stages.done(Step::Frame);
 
     // Machine instructions.
-    let reasons = std::mem::take(&mut vcode.reasons);
+    let rule_chains = std::mem::take(&mut vcode.rule_chains);
     let mut func = expand::expand(vcode, output, &frame, isa)?;
     stages.keep(Stage::Expand, || func.to_string());
     if isa.runs(Pass::Copyprop) {
@@ -104,14 +104,14 @@ pub fn run(
         masks::run(&mut func);
     }
     stages.keep(Stage::Masks, || func.to_string());
-    if runs(Pass::Jumps) {
-        jumps::run(&mut func, conventions);
+    if runs(Pass::Rotation) {
+        rotation::run(&mut func, conventions);
     }
-    stages.keep(Stage::Jumps, || func.to_string());
-    if runs(Pass::Carried) {
-        carried::run(&mut func, conventions);
+    stages.keep(Stage::Rotation, || func.to_string());
+    if runs(Pass::LoopCopies) {
+        loop_copies::run(&mut func, conventions);
     }
-    stages.keep(Stage::Carried, || func.to_string());
+    stages.keep(Stage::LoopCopies, || func.to_string());
     if isa.runs(Pass::Rename) {
         let saved = frame.layout.saved.iter().map(|&(reg, _)| reg);
         rename::run(&mut func, rename::free(register_set, saved), conventions);
@@ -128,7 +128,7 @@ pub fn run(
     relax::run(&mut func, isa.has_erratum(Erratum::IndirectCallLink))?;
     stages.keep(Stage::Relax, || func.to_string());
 
-    explaining.code(&func, &reasons);
+    explaining.code(&func, &rule_chains);
     let mut code = encode::encode(&func, &frame, &ctx.func)?;
     stages.done(Step::Encode);
     code.stages = stages.texts;

@@ -1,6 +1,8 @@
-//! Why each instruction of the code is there: the rules that made it, or what else did. With the feature `explain`.
+//! The provenance of each instruction of the code: the rules or the pass that produced it. Requires
+//! the feature `explain`.
 //!
-//! [`Compiler::compile_explained`](crate::Compiler::compile_explained) gives it beside the code, which is the same.
+//! [`Compiler::compile_explained`](crate::Compiler::compile_explained) returns it with the code,
+//! which is the same as without it.
 //!
 //! ```
 //! use cranelift_codegen::{Context, control::ControlPlane, settings};
@@ -19,25 +21,27 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use crate::finish::func::{FrameStep, MachFunction};
-use crate::reason::{By, Reasons, Why};
+use crate::post_ra::func::{FrameStep, MachFunction};
+use crate::provenance::{ProducedBy, Provenance, RuleChains};
 use crate::vcode::VCode;
 use cranelift_codegen::ir::Inst;
 use std::fmt;
 
-pub use crate::reason::Maker;
+pub use crate::provenance::Producer;
 
 include!(concat!(env!("OUT_DIR"), "/rules.rs"));
 
-/// A rule of lowering: made from a pattern of td, or written in ISLE.
+/// A lowering rule, generated from a td pattern or written in ISLE.
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rule {
-    /// The term that it is a rule of: `lower`, `lower_words` or `lower_by_routine` for a rule of CLIF instructions.
+    /// The term that the rule defines: `lower`, `lower_words` or `lower_by_routine` for a rule of
+    /// CLIF instructions.
     pub term: &'static str,
-    /// Where it stands: `td/FILE:LINE`, followed by ` from td/FILE:LINE` for each `defm` that made it, or `isle/FILE:LINE`.
+    /// Source position: `td/FILE:LINE`, followed by ` from td/FILE:LINE` for each `defm` that made
+    /// it, or `isle/FILE:LINE`.
     pub place: &'static str,
-    /// Its text in ISLE.
+    /// The rule in ISLE.
     pub text: &'static str,
 }
 
@@ -47,13 +51,14 @@ impl fmt::Display for Rule {
     }
 }
 
-/// Why an instruction is there.
+/// The producer of an instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// The rule that emitted it, then the rule in whose result that one stands, and so on, mostly up to one of `lower`, `lower_words` or `lower_by_routine`. There is at least one.
+    /// The rule that emitted the instruction, then the rule that invoked it, and so on, usually up
+    /// to a rule of `lower`, `lower_words` or `lower_by_routine`. Not empty.
     Rules(Vec<&'static Rule>),
-    /// No rule made it.
-    Maker(Maker),
+    /// A part of the compiler other than the rules.
+    Producer(Producer),
 }
 
 impl fmt::Display for Reason {
@@ -65,53 +70,54 @@ impl fmt::Display for Reason {
                 }
                 Ok(())
             }
-            Self::Maker(maker) => f.write_str(maker.name()),
+            Self::Producer(producer) => f.write_str(producer.name()),
         }
     }
 }
 
-/// What is known of an instruction.
+/// The provenance of an instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Explained {
-    /// Why it is there.
+    /// The producer of the instruction.
     pub reason: Reason,
-    /// The instruction of the optimized function that it comes from; for a constant the first one that wants it, for an edge its branch.
+    /// The instruction of the optimized function from which it was compiled. For a constant it is
+    /// the first user, for an edge its branch.
     pub inst: Option<Inst>,
-    /// The number of the instruction of the VCode that it comes from, as [`Line::number`] has it.
+    /// The number of the VCode instruction from which it was expanded ([`Line::number`]).
     pub vcode: Option<usize>,
 }
 
-/// A line of the VCode.
+/// A line of the printed VCode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Line {
     /// The text.
     pub text: String,
-    /// The number of the instruction; none for the start of a block.
+    /// The number of the instruction. `None` for the label of a block.
     pub number: Option<usize>,
 }
 
-/// Why the instructions of a function are there.
+/// The provenance of the instructions of a function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Explanation {
-    /// One for each instruction of the code, in its order.
+    /// The instructions of the code, in order.
     pub insts: Vec<Explained>,
-    /// The function as machine instructions on virtual registers, as register allocation got it.
+    /// The printed VCode, as input of register allocation.
     pub vcode: Vec<Line>,
-    /// One for each instruction of it, by number.
+    /// The instructions of the VCode, by number.
     pub vcode_insts: Vec<Explained>,
 }
 
 impl Explanation {
-    /// Of the VCode. It is to be complete.
+    /// Creates the explanation of complete VCode.
     pub(crate) fn of_vcode(vcode: &VCode) -> Self {
         let mut lines = Vec::new();
         vcode.lines(|number, text| lines.push(Line { text, number }));
         let known = |(number, origin): (usize, &crate::vcode::Origin)| Explained {
-            reason: reason(origin.why, &vcode.reasons),
-            inst: origin.inst.or(origin.why.wanted_by()),
+            reason: reason(origin.provenance, &vcode.rule_chains),
+            inst: origin.inst.or(origin.provenance.user()),
             vcode: Some(number),
         };
         Self {
@@ -121,25 +127,25 @@ impl Explanation {
         }
     }
 
-    /// Adds the instructions of the machine.
-    pub(crate) fn add(&mut self, func: &MachFunction, reasons: &Reasons) {
+    /// Adds the machine instructions.
+    pub(crate) fn add(&mut self, func: &MachFunction, rule_chains: &RuleChains) {
         self.insts.extend(func.insts().iter().map(|inst| Explained {
             reason: match inst.frame {
-                FrameStep::Enter => Reason::Maker(Maker::Prologue),
-                FrameStep::Leave => Reason::Maker(Maker::Epilogue),
-                FrameStep::None => reason(inst.origin.why, reasons),
+                FrameStep::Enter => Reason::Producer(Producer::Prologue),
+                FrameStep::Leave => Reason::Producer(Producer::Epilogue),
+                FrameStep::None => reason(inst.origin.provenance, rule_chains),
             },
-            inst: inst.origin.inst.or(inst.origin.why.wanted_by()),
-            vcode: inst.origin.why.vcode(),
+            inst: inst.origin.inst.or(inst.origin.provenance.user()),
+            vcode: inst.origin.provenance.vcode_inst(),
         }));
     }
 }
 
-fn reason(why: Why, reasons: &Reasons) -> Reason {
-    match why.by {
-        By::Maker(maker) => Reason::Maker(maker),
-        By::Rules(number) => {
-            let chain = reasons.chains.get(number as usize).into_iter().flatten();
+fn reason(provenance: Provenance, rule_chains: &RuleChains) -> Reason {
+    match provenance.produced_by {
+        ProducedBy::Other(producer) => Reason::Producer(producer),
+        ProducedBy::Rules(number) => {
+            let chain = rule_chains.chains.get(number as usize).into_iter().flatten();
             Reason::Rules(chain.filter_map(|&rule| RULES.get(usize::from(rule))).collect())
         }
     }

@@ -1,4 +1,5 @@
-//! The explanation of a function while it is compiled, if one is wanted. Without the feature `explain` none ever is.
+//! The explanation of a function during its compilation, if requested. Without the feature
+//! `explain` it is never requested.
 
 #[cfg(not(feature = "explain"))]
 pub use unwanted::Explaining;
@@ -8,31 +9,31 @@ pub use wanted::Explaining;
 #[cfg(feature = "explain")]
 mod wanted {
     use crate::explain::Explanation;
-    use crate::finish::func::MachFunction;
-    use crate::reason::Reasons;
+    use crate::post_ra::func::MachFunction;
+    use crate::provenance::RuleChains;
     use crate::vcode::VCode;
 
-    /// The explanation so far, if one is wanted.
+    /// The explanation so far, if requested.
     #[derive(Debug, Default)]
     pub struct Explaining(pub Option<Explanation>);
 
     impl Explaining {
-        /// Whether an explanation is wanted.
+        /// Returns whether an explanation is requested.
         pub fn is_wanted(&self) -> bool {
             self.0.is_some()
         }
 
-        /// Starts the explanation; the VCode is complete.
+        /// Starts the explanation of complete VCode.
         pub fn vcode(&mut self, vcode: &VCode) {
             if let Some(explanation) = &mut self.0 {
                 *explanation = Explanation::of_vcode(vcode);
             }
         }
 
-        /// Completes the explanation; the code is complete.
-        pub fn code(&mut self, func: &MachFunction, reasons: &Reasons) {
+        /// Completes the explanation with the final code.
+        pub fn code(&mut self, func: &MachFunction, rule_chains: &RuleChains) {
             if let Some(explanation) = &mut self.0 {
-                explanation.add(func, reasons);
+                explanation.add(func, rule_chains);
             }
         }
     }
@@ -40,8 +41,8 @@ mod wanted {
 
 #[cfg(not(feature = "explain"))]
 mod unwanted {
-    use crate::finish::func::MachFunction;
-    use crate::reason::Reasons;
+    use crate::post_ra::func::MachFunction;
+    use crate::provenance::RuleChains;
     use crate::vcode::VCode;
 
     /// No explanation.
@@ -49,18 +50,18 @@ mod unwanted {
     pub struct Explaining(());
 
     impl Explaining {
-        /// An explanation is never wanted.
+        /// Returns `false`.
         #[inline]
         pub fn is_wanted(&self) -> bool {
             false
         }
 
-        /// Does nothing.
+        /// Has no effect.
         #[inline]
         pub fn vcode(&mut self, _: &VCode) {}
 
-        /// Does nothing.
+        /// Has no effect.
         #[inline]
-        pub fn code(&mut self, _: &MachFunction, _: &Reasons) {}
+        pub fn code(&mut self, _: &MachFunction, _: &RuleChains) {}
     }
 }

@@ -1,20 +1,20 @@
-//! The stack frame: layout after register allocation, prologue and epilogue (`docs/abi.md`).
+//! The layout of the stack frame after register allocation (`docs/abi.md`).
 //!
 //! From high to low addresses:
 //!
 //! ```text
 //!   stack arguments of this function       (in the caller's frame)
 //!   ---------------------------------------- sp at entry, 64-byte aligned
-//!   room for stack arguments of tail calls, as far as they need more than the function was given
+//!   room for stack arguments of tail calls that exceed those of the function itself
 //!   saved registers, in the order of NaplesPUCSR
 //!   stack slots, large ones above small ones
-//!   areas for results of calls in memory
+//!   areas for results that calls return in memory
 //!   spill slots
-//!   arguments of calls that are passed in memory
+//!   outgoing stack arguments
 //!   ---------------------------------------- sp in the body, 64-byte aligned
 //! ```
 //!
-//! A leaf function that keeps nothing in memory has no frame at all.
+//! A leaf function that stores nothing in the frame has none.
 
 use crate::abi::registers::{RegisterSet, clobbered, spill_unit};
 use crate::abi::slots::slot_alignment;
@@ -28,25 +28,26 @@ use npu_mc::Reg;
 use npu_mc::machine::STACK_ALIGN;
 use regalloc2::{Edit, Output, PReg, PRegSet};
 
-/// The largest frame: offsets and addresses are signed 32-bit numbers.
+/// The maximum size of a frame: offsets and addresses are signed 32-bit numbers.
 const MAX_FRAME: u64 = 1 << 30;
 
-/// A frame with what only the emitter needs to know.
+/// A frame with details for the expansion.
 #[derive(Clone, Debug, Default)]
 pub struct Frame {
-    /// The layout for everybody.
+    /// The public layout.
     pub layout: FrameLayout,
     /// Offset of each area that lowering reserved.
     pub locals: Vec<u32>,
-    /// Size of the part of the frame down to the saved registers: what the first adjustment of `sp` allocates.
+    /// The size of the top of the frame including the saved registers, which the first adjustment
+    /// of `sp` allocates.
     pub save_area: u32,
 }
 
-/// Lays out the frame of the function.
+/// Computes the layout of the function's frame.
 ///
 /// # Errors
 ///
-/// [`CompileError::TooLarge`] if it has more than 2^30 bytes.
+/// [`CompileError::TooLarge`] if the frame has more than 2^30 bytes.
 pub fn layout(
     func: &Function,
     vcode: &VCode,
@@ -64,7 +65,7 @@ pub fn layout(
     let mut place = |size: u64, align: u64| {
         at = at.next_multiple_of(align.clamp(1, STACK_ALIGN.into()));
         let start = at;
-        // Room to round the address up at run time.
+        // Room for rounding the address up at run time.
         at += size + align.saturating_sub(STACK_ALIGN.into());
         start
     };
@@ -73,7 +74,7 @@ pub fn layout(
         .iter()
         .map(|&(size, align)| place(size.into(), align.into()))
         .collect();
-    // Small slots first, so that most are in reach of an instruction's offset.
+    // Small slots come first, so that most are in reach of an instruction's offset.
     let mut slots: Vec<_> = func.sized_stack_slots.iter().collect();
     slots.sort_by_key(|(key, data)| (data.size, key.as_u32()));
     let mut stack_slots = vec![0u64; slots.len()];
@@ -83,7 +84,7 @@ pub fn layout(
     let body = at;
 
     let saved = saved_registers(vcode, output, registers, frame_pointer);
-    // Stack arguments of a tail call end where those of the function end.
+    // The stack arguments of a tail call end at the same address as those of the function.
     let own_args = vcode.incoming_args.next_multiple_of(STACK_ALIGN);
     let tail_args = u64::from(vcode.tail_args.saturating_sub(own_args));
     let mut save_area = tail_args;
@@ -130,9 +131,9 @@ fn spill_shape(reg: Reg) -> (u64, u64) {
     (info.spill_size.into(), info.spill_align.into())
 }
 
-/// The registers that the function changes and its callers count on, in save order.
+/// Returns the callee-saved registers that the function changes, in save order.
 fn saved_registers(vcode: &VCode, output: &Output, registers: RegisterSet, frame_pointer: bool) -> Vec<Reg> {
-    // One byte each is faster than a bit for so many operands.
+    // A byte per register is faster than a bit for that many operands.
     let mut assigned = [false; PReg::NUM_INDEX];
     for reg in output.allocs.iter().filter_map(|allocation| allocation.as_reg()) {
         assigned[reg.index()] = true;
@@ -153,13 +154,13 @@ fn saved_registers(vcode: &VCode, output: &Output, registers: RegisterSet, frame
         }
         touched.add(to_preg(machine::RA));
     }
-    // A frame that an exception leaves does not give the frame pointer back.
+    // A frame left by an exception does not restore the frame pointer.
     if frame_pointer || vcode.has_handlers {
         touched.add(to_preg(machine::FP));
     }
     let mut list: Vec<Reg> = Vec::new();
     if registers == RegisterSet::PreserveAll {
-        // What callers keep in registers that other conventions may change.
+        // Registers that callers keep, although other conventions may change them.
         let all = assigned.iter().enumerate().filter(|(_, assigned)| **assigned);
         let mut extra: PRegSet = all.map(|(index, _)| PReg::from_index(index)).collect();
         extra.union_from(touched);
@@ -183,7 +184,7 @@ fn saved_registers(vcode: &VCode, output: &Output, registers: RegisterSet, frame
     list
 }
 
-/// The registers that an instruction returns values in.
+/// Returns the registers in which a return instruction returns values.
 fn results(inst: &MInst) -> impl Iterator<Item = Reg> {
     let uses = match inst {
         MInst::Return { uses } => uses.as_slice(),

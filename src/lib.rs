@@ -33,7 +33,7 @@
 //! | `lower` | CLIF to VCode by ISLE rules |
 //! | `regalloc` | register allocation with regalloc2 |
 //! | `frame` | the stack frame |
-//! | `finish` | post-RA passes on machine instructions: copies, masks, scheduling, branches |
+//! | `post_ra` | post-RA passes on machine instructions: copies, masks, scheduling, branches |
 //! | `encode` | bytes, relocations, debug information |
 //! | [`unwind`] | unwind information for each instruction, from the bytes of a function |
 //!
@@ -71,7 +71,6 @@ pub mod error;
 #[cfg(feature = "explain")]
 pub mod explain;
 mod explaining;
-mod finish;
 mod frame;
 mod inst;
 pub mod intrinsics;
@@ -81,17 +80,18 @@ mod list_sched;
 mod lower;
 mod opt;
 pub mod passes;
-mod reason;
+mod post_ra;
+mod provenance;
 mod regalloc;
 pub mod remarks;
 mod routine;
 #[cfg(feature = "rule-switches")]
 pub mod rule_switches;
 pub mod runtime;
+mod serialize;
 pub mod settings;
 pub mod shape;
 mod spaces;
-mod stored;
 pub mod timing;
 pub mod unwind;
 mod validate;
@@ -104,15 +104,15 @@ pub use error::{CompileError, Refusal};
 pub use isa::{Builder, Isa, LookupError, Triple};
 pub use opt::verify_function;
 pub use passes::{Pass, Stage, StageRequest};
-pub use stored::NotCode;
+pub use serialize::NotCode;
 
 /// Internals for the project's own tests. Not part of the interface; may change at any time.
 #[doc(hidden)]
 pub mod internals {
-    pub use crate::finish::func::MachFunction;
-    pub use crate::finish::run_pass;
-    pub use crate::finish::text::parse as parse_function;
     pub use crate::opt::run as optimize;
     pub use crate::passes::Recorder;
+    pub use crate::post_ra::func::MachFunction;
+    pub use crate::post_ra::run_pass;
+    pub use crate::post_ra::text::parse as parse_function;
     pub use crate::validate::refuses;
 }

@@ -1,8 +1,9 @@
-//! List scheduling: an order for instructions in a row, by the cycles that results take.
+//! List scheduling of consecutive instructions by latency.
 //!
-//! Stages before and after register allocation say what waits for what, and for how long; the order is found here. The core
-//! issues one instruction of a thread each cycle and waits where an operand is not ready, so among the instructions that can
-//! issue, the one comes first after which the longest chain follows.
+//! The schedulers before and after register allocation build a dependence graph with latencies, and
+//! this module computes the order. The core issues one instruction of a thread per cycle and stalls
+//! until its operands are ready. So of the instructions that can issue, the one with the longest
+//! chain after it comes first.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,24 +11,24 @@ use std::collections::BinaryHeap;
 /// The end of a list of edges.
 const NONE: u32 = u32::MAX;
 
-/// An instruction and what has to wait for it.
+/// An instruction with its dependences.
 #[derive(Clone, Copy, Debug)]
 struct Node {
     /// The first of the edges to later instructions.
     succs: u32,
-    /// Earlier instructions that have not been placed.
+    /// The number of unscheduled predecessors.
     waiting_for: u32,
-    /// Cycles from the issue of this one to the end of the longest chain after it.
+    /// Cycles from the issue of this instruction to the end of the longest chain after it.
     height: u32,
-    /// Earliest cycle.
+    /// The earliest cycle of issue.
     ready: u32,
-    /// Cycles from its issue to the end of all at least.
+    /// The minimum number of cycles from its issue to the end of the sequence.
     to_end: u32,
-    /// Whether its result takes so long that other threads do not fill the time.
+    /// Whether the latency is too long to hide behind other threads.
     is_long: bool,
 }
 
-/// A later instruction with the least distance in cycles.
+/// A dependent instruction, with the minimum distance in cycles.
 #[derive(Clone, Copy, Debug)]
 struct Edge {
     to: u32,
@@ -35,7 +36,8 @@ struct Edge {
     next: u32,
 }
 
-/// An instruction that can issue: its height, then how early it stands. One word, because words compare fast.
+/// An instruction that can issue: its height, then its position, earlier first. It is a single
+/// word, because words compare fast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Ready(u64);
 
@@ -44,29 +46,29 @@ impl Ready {
         Self(u64::from(height) << 32 | u64::from(!index))
     }
 
-    /// The number of the instruction.
+    /// Returns the number of the instruction.
     fn index(self) -> u32 {
         !(self.0 as u32)
     }
 }
 
-/// The dependences of some instructions, and the memory that the next ones use again.
+/// The dependence graph of a sequence of instructions, with buffers that the next sequence reuses.
 #[derive(Debug, Default)]
 pub struct ListScheduler {
     nodes: Vec<Node>,
     edges: Vec<Edge>,
-    /// Ready now, by height. The original order breaks ties.
+    /// Ready in the current cycle, by height. The original order breaks ties.
     now: BinaryHeap<Ready>,
-    /// Ready later, by cycle.
+    /// Ready in a later cycle, by cycle.
     later: BinaryHeap<Reverse<(u32, u32)>>,
     order: Vec<usize>,
-    /// Another order, and the keys that it is sorted by.
+    /// An alternative order and its sort keys.
     other: Vec<usize>,
     keys: Vec<(u32, u32)>,
 }
 
 impl ListScheduler {
-    /// A scheduler with memory for this many instructions in a row.
+    /// Creates a scheduler with memory for this many instructions.
     pub fn with_capacity(insts: usize) -> Self {
         Self {
             nodes: Vec::with_capacity(insts),
@@ -77,14 +79,15 @@ impl ListScheduler {
         }
     }
 
-    /// Forgets the instructions of before.
+    /// Removes all instructions.
     pub fn clear(&mut self) {
         self.nodes.clear();
         self.edges.clear();
     }
 
-    /// Adds the next instruction: at least this many cycles have to pass from its issue to the end. Its result may be one for
-    /// which a thread waits even if others run meanwhile.
+    /// Adds the next instruction. `to_end` is the minimum number of cycles from its issue to the
+    /// end of the sequence. `is_long` marks a latency that is too long to hide behind other
+    /// threads.
     pub fn add(&mut self, to_end: u32, is_long: bool) {
         self.nodes.push(Node {
             succs: NONE,
@@ -96,7 +99,8 @@ impl ListScheduler {
         });
     }
 
-    /// The instruction with the number `to` issues at least `distance` cycles after the one before it with the number `from`.
+    /// Adds a dependence: instruction `to` issues at least `distance` cycles after the earlier
+    /// instruction `from`.
     pub fn depend(&mut self, from: u32, to: u32, distance: u32) {
         let next = self.nodes[from as usize].succs;
         self.nodes[from as usize].succs = self.edges.len() as u32;
@@ -104,10 +108,10 @@ impl ListScheduler {
         self.nodes[to as usize].waiting_for += 1;
     }
 
-    /// Finds the order: the numbers of the instructions as they shall stand. The last one is one that `may_be_last`, if any
-    /// can.
+    /// Computes the order and returns the numbers of the instructions in it. The last instruction
+    /// satisfies `may_be_last`, if possible.
     pub fn run(&mut self, may_be_last: impl Fn(usize) -> bool) -> &[usize] {
-        // Heights, last first.
+        // Compute the heights, last instruction first.
         for index in (0..self.nodes.len()).rev() {
             let mut height = self.nodes[index].height;
             let mut edge = self.nodes[index].succs;
@@ -160,7 +164,7 @@ impl ListScheduler {
         }
         self.start_early();
         if self.order.last().is_some_and(|&last| !may_be_last(last)) {
-            // The latest that nothing waits for gives up its place.
+            // Move the latest instruction without dependents to the end.
             let ends = |&&index: &&usize| self.nodes[index].succs == NONE && may_be_last(index);
             if let Some(place) = self.order.iter().rposition(|index| ends(&index)) {
                 self.order[place..].rotate_left(1);
@@ -169,8 +173,9 @@ impl ListScheduler {
         &self.order
     }
 
-    /// Moves instructions whose results take long up to what they wait for, unless one thread alone then takes longer. The
-    /// instructions that would have filled shorter waits before them fill the long ones after them.
+    /// Moves instructions with a long latency up to their operands, unless that takes longer for a
+    /// single thread. The instructions that would have filled shorter stalls before them then fill
+    /// the longer stalls after them.
     fn start_early(&mut self) {
         if !self.nodes.iter().any(|node| node.is_long) {
             return;
@@ -179,7 +184,7 @@ impl ListScheduler {
         self.keys.resize(self.nodes.len(), (0, 0));
         for (place, &index) in (1..).zip(&self.order) {
             let node = self.nodes[index];
-            // A key that is set already is that of the last instruction it waits for.
+            // An existing key is that of the last operand.
             let key = if node.is_long {
                 (self.keys[index].0, place)
             } else {
@@ -201,7 +206,8 @@ impl ListScheduler {
         }
     }
 
-    /// How many cycles one thread takes in the order found, or the other one.
+    /// Returns the number of cycles for a single thread in the computed order, or in the
+    /// alternative one.
     fn cycles(&mut self, other: bool) -> u32 {
         for node in &mut self.nodes {
             node.ready = 0;
@@ -228,7 +234,8 @@ impl ListScheduler {
 mod tests {
     use super::*;
 
-    /// An order in which the second and third wait for the first one, which takes long.
+    /// Returns an order in which the second and third instruction wait for the first, which has a
+    /// long latency.
     fn order(may_be_last: impl Fn(usize) -> bool) -> Vec<usize> {
         let mut scheduler = ListScheduler::default();
         (0..4).for_each(|_| scheduler.add(1, false));
@@ -242,7 +249,7 @@ mod tests {
         assert_eq!(order(|_| true), [0, 3, 1, 2]);
         assert_eq!(order(|index| index != 2), [0, 3, 2, 1]);
         assert_eq!(order(|index| index == 3), [0, 1, 2, 3]);
-        // The others wait for the first one, and nothing else may be last.
+        // The others wait for the first instruction, and no other may be last.
         assert_eq!(order(|index| index == 0), [0, 3, 1, 2]);
     }
 }

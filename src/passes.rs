@@ -1,4 +1,4 @@
-//! The passes that may be left out, and the stages between which a function can be looked at.
+//! The optional passes, and the stages at which a function can be printed.
 
 use crate::remarks::LoopRemark;
 use crate::timing::{Clock, Step};
@@ -15,17 +15,17 @@ macro_rules! named {
         }
 
         impl $type {
-            /// All of them, in the order of the pipeline.
+            /// All variants, in the order of the pipeline.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// Its name on command lines.
+            /// Returns its name on command lines.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*
                 }
             }
 
-            /// What it is, in a few words.
+            /// Returns a short description.
             pub fn about(self) -> &'static str {
                 let about = match self {
                     $(Self::$variant => $about,)*
@@ -55,7 +55,7 @@ macro_rules! named {
 }
 
 named! {
-    /// A pass without which code is still right.
+    /// An optional pass: code is correct without it.
     Pass: "pass that can be left out" {
         /// Compares of floats with constants.
         Compares = "compares",
@@ -93,10 +93,10 @@ named! {
         Wrap = "wrap",
         /// Merging of regions under one lane mask.
         Masks = "masks",
-        /// Jumps that rounds of loops do without.
-        Jumps = "jumps",
-        /// Moves between the rounds of loops.
-        Carried = "carried",
+        /// Loop rotation and tail duplication.
+        Rotation = "rotation",
+        /// Removal of loop-carried copies.
+        LoopCopies = "loop_copies",
         /// Register renaming.
         Rename = "rename",
         /// List scheduling.
@@ -105,7 +105,7 @@ named! {
 }
 
 named! {
-    /// A form of a function on its way through the compiler.
+    /// A stage of the pipeline after which a function can be printed.
     Stage: "stage" {
         /// CLIF with integer compares in place of compares of floats with constants.
         Compares = "compares",
@@ -131,31 +131,31 @@ named! {
         IvIncrements = "iv_increments",
         /// CLIF as it is lowered.
         Opt = "opt",
-        /// Machine instructions on virtual registers, as the rules give them.
+        /// Machine instructions on virtual registers, as lowering emits them.
         Vcode = "vcode",
         /// The same without dead code.
         Dce = "dce",
-        /// The same, scheduled.
+        /// The same after scheduling.
         Presched = "presched",
-        /// The same with the registers that were chosen.
+        /// The same with allocated registers.
         Regalloc = "regalloc",
-        /// Instructions of the machine.
+        /// Machine instructions in basic blocks.
         Expand = "expand",
         /// The same after copy propagation.
         Copyprop = "copyprop",
-        /// The same with the frame made where it is needed.
+        /// The same after shrink-wrapping of the frame.
         Wrap = "wrap",
         /// The same with mask regions merged.
         Masks = "masks",
-        /// The same with fewer jumps.
-        Jumps = "jumps",
-        /// The same with fewer moves between rounds of loops.
-        Carried = "carried",
-        /// The same with registers renamed.
+        /// The same with loops rotated and tails duplicated.
+        Rotation = "rotation",
+        /// The same without loop-carried copies.
+        LoopCopies = "loop_copies",
+        /// The same after register renaming.
         Rename = "rename",
-        /// The same, scheduled and free of hazards.
+        /// The same after scheduling and the removal of hazards.
         Sched = "sched",
-        /// The same, every branch in reach of its target.
+        /// The same with every branch in reach of its target.
         Relax = "relax",
     }
 }
@@ -165,12 +165,12 @@ named! {
 pub struct Passes(u32);
 
 impl Passes {
-    /// Whether the pass is one of them.
+    /// Returns whether the set contains the pass.
     pub fn contains(self, pass: Pass) -> bool {
         self.0 & 1 << pass as u32 != 0
     }
 
-    /// These without one.
+    /// Returns the set without one pass.
     #[must_use]
     pub fn without(self, pass: Pass) -> Self {
         Self(self.0 & !(1 << pass as u32))
@@ -183,12 +183,12 @@ impl FromIterator<Pass> for Passes {
     }
 }
 
-/// Which stages to keep as text.
+/// The set of stages to keep as text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StageRequest(u32);
 
 impl StageRequest {
-    /// Whether the stage is wanted.
+    /// Returns whether the stage is requested.
     pub fn contains(self, stage: Stage) -> bool {
         self.0 & 1 << stage as u32 != 0
     }
@@ -200,19 +200,20 @@ impl FromIterator<Stage> for StageRequest {
     }
 }
 
-/// Collects the stages that were asked for, and the time that each takes if [that](crate::timing) is wanted.
+/// Collects the text of the requested stages, and the time of each stage if [timing](crate::timing)
+/// is enabled.
 #[derive(Debug, Default)]
 pub struct Recorder {
     request: StageRequest,
-    /// What was asked for, in the order of the pipeline.
+    /// The text of the requested stages, in the order of the pipeline.
     pub texts: Vec<(Stage, String)>,
-    /// What is said about loops.
+    /// The remarks on loops.
     pub loops: Vec<LoopRemark>,
     clock: Option<Clock>,
 }
 
 impl Recorder {
-    /// Collects these.
+    /// Creates a recorder of these stages.
     pub fn new(request: StageRequest) -> Self {
         Self {
             request,
@@ -222,7 +223,7 @@ impl Recorder {
         }
     }
 
-    /// The function is in this form now.
+    /// Records that the function has reached a stage.
     pub fn keep(&mut self, stage: Stage, text: impl FnOnce() -> String) {
         if let Some(clock) = &mut self.clock {
             clock.done(stage.name());
@@ -235,7 +236,7 @@ impl Recorder {
         }
     }
 
-    /// The step is done.
+    /// Records that a step is complete.
     pub(crate) fn done(&mut self, step: Step) {
         if let Some(clock) = &mut self.clock {
             clock.done(step.name());

@@ -1,10 +1,11 @@
-//! Time by stage, as `cranelift_codegen::timing` has it for Cranelift's own targets.
+//! Compile time by stage, like `cranelift_codegen::timing` for Cranelift's own targets.
 //!
-//! It is off unless [`set_enabled`] switches it on, for the whole process; then every function that is compiled, on any thread, adds
-//! to what [`take`] gives. Off, it is one look at a flag for each stage.
+//! Timing is off by default. [`set_enabled`] switches it on for the whole process; then every
+//! compiled function, on any thread, adds to the result of [`take`]. When it is off, each stage
+//! only reads a flag.
 //!
-//! Cranelift's passes that the pipeline uses count as part of the stage that calls them: `clean` is its removal of unreachable code
-//! and of constant block parameters, `egraph` its simplification.
+//! The time of Cranelift's passes is part of the stage that calls them: `clean` includes its
+//! removal of unreachable code and of constant block parameters, `egraph` its simplification.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -20,12 +21,13 @@ pub fn set_enabled(enabled: bool) {
     ENABLED.store(enabled, Ordering::Relaxed);
 }
 
-/// What was spent since the last time, by all threads together.
+/// Returns the time since the last call, as the sum over all threads, and resets it.
 pub fn take() -> PassTimes {
     std::mem::take(&mut *lock())
 }
 
-/// A thread that panicked with the lock left sums of durations, which are as good as before.
+/// Locks the total. A thread that panicked with the lock leaves sums of durations, which are still
+/// valid.
 fn lock() -> std::sync::MutexGuard<'static, PassTimes> {
     TOTAL.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
@@ -37,12 +39,12 @@ pub struct PassTimes {
 }
 
 impl PassTimes {
-    /// The stages by name, with the time that each took.
+    /// Returns the stages by name, with their times.
     pub fn stages(&self) -> impl Iterator<Item = (&'static str, Duration)> {
         self.stages.iter().copied()
     }
 
-    /// The time of all stages.
+    /// Returns the total time of all stages.
     pub fn total(&self) -> Duration {
         self.stages.iter().map(|&(_, time)| time).sum()
     }
@@ -56,7 +58,7 @@ impl PassTimes {
                     self.stages[found].1 += time;
                     place = found + 1;
                 }
-                // A function that ended early has not seen all stages.
+                // A function with an error has no times for later stages.
                 None => {
                     self.stages.insert(place, (name, time));
                     place += 1;
@@ -66,7 +68,7 @@ impl PassTimes {
     }
 }
 
-/// A table in the form of Cranelift's, in seconds.
+/// Prints a table in Cranelift's format, in seconds.
 impl fmt::Display for PassTimes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rule = "============ =======  ==================================";
@@ -84,33 +86,34 @@ impl fmt::Display for PassTimes {
     }
 }
 
-/// What is done between two forms of a function that can be printed, or before the first.
+/// A part of the pipeline that is not followed by a printable stage, or precedes the first one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     /// Cranelift's verifier.
     Verify,
-    /// What the target has not.
+    /// Validation of target limits.
     Validate,
     /// Legalization and intrinsics.
     Legalize,
-    /// Unreachable code, constant block parameters, aliases, blocks that follow one another; control flow.
+    /// Removal of unreachable code, constant block parameters and aliases, merging of blocks, and
+    /// control flow.
     Clean,
     /// Cranelift's simplification.
     Egraph,
-    /// Loops, after it.
+    /// The loop passes after it.
     Loops,
-    /// The order of blocks.
+    /// The block order.
     Order,
-    /// What the register allocator is shown.
+    /// The operands for the register allocator.
     Operands,
     /// The layout of the frame.
     Frame,
-    /// Bytes, and what is said about them.
+    /// Encoding and metadata.
     Encode,
 }
 
 impl Step {
-    /// Its name in the table.
+    /// Returns its name in the table.
     pub fn name(self) -> &'static str {
         match self {
             Self::Verify => "verify",
@@ -127,7 +130,8 @@ impl Step {
     }
 }
 
-/// The clock of one function. Its times count when it is dropped, so also those of a function that does not compile.
+/// The clock of one function. Its times are added when it is dropped, including those of a function
+/// with an error.
 #[derive(Debug)]
 pub(crate) struct Clock {
     times: PassTimes,
@@ -135,7 +139,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// A clock that runs from now on, if timing is enabled.
+    /// Starts a clock, if timing is enabled.
     pub fn start() -> Option<Self> {
         ENABLED.load(Ordering::Relaxed).then(|| Self {
             times: PassTimes::default(),
@@ -143,12 +147,12 @@ impl Clock {
         })
     }
 
-    /// Leaves out the time since the last call.
+    /// Ignores the time since the last call.
     pub fn skip(&mut self) {
         self.since = Instant::now();
     }
 
-    /// What was done since the last call has this name.
+    /// Adds the time since the last call to the stage with this name.
     pub fn done(&mut self, name: &'static str) {
         let now = Instant::now();
         let time = now.saturating_duration_since(self.since);

@@ -1,47 +1,53 @@
-//! How to leave a function at each of its instructions: where the frame of its caller is, and the registers that callers count on.
+//! Unwind information: the frame of the caller and the callee-saved registers at each instruction
+//! of a function.
 //!
 //! # Contract
 //!
-//! [`CompiledCode::unwind_rows`] says it of compiled code. It is found from the finished instructions, so it holds whatever the passes did to
-//! the prologue and the epilogues, and costs nothing unless somebody asks. The canonical frame address (CFA) is the stack pointer at entry.
+//! [`CompiledCode::unwind_rows`] computes the rows from the final instructions of compiled code. So
+//! they are correct whatever the passes did to the prologue and the epilogues, and cost nothing
+//! unless requested. The canonical frame address (CFA) is the stack pointer at entry.
 //!
-//! # How
+//! # Method
 //!
-//! A walk over the ways through the code, with what is known before each instruction: which scalar registers are at a known distance from
-//! the CFA, which registers have what they had at entry, and which of these values are in the frame. Where two ways meet, what both know
-//! stays. The code of traps may be reached with and without a frame: then nothing is known there, and a row without a CFA says so;
-//! the branch that leads to it is what a back trace starts at.
+//! A dataflow analysis of the code. The state before each instruction contains the scalar registers
+//! with a known distance from the CFA, the registers that still have their value at entry, and the
+//! frame slots of saved values. Where paths meet, the common part of their states remains. Trap
+//! sequences may be reached with and without a frame: their state is then empty, and their row has
+//! no CFA. A backtrace starts at the branch to the trap sequence instead.
 
 use crate::abi::sig::handler_stack_pointer;
 use crate::code::{CompiledCode, ExceptionHandler};
 use crate::error::CompileError;
-use crate::finish::effects::{Effects, RegSet};
 use crate::inst::ops::{load_op, store_op};
 use crate::inst::reg::machine;
+use crate::post_ra::effects::{Effects, RegSet};
 use npu_mc::machine::{INSTRUCTION_SIZE, VECTOR_SLOT, WORD_SLOT};
 use npu_mc::{Inst, Opcode, Operand, Reg, SReg};
 use regalloc2::RegClass;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// What holds from an instruction on, until the next row.
+/// The unwind information from an instruction up to the next row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnwindRow {
     /// Offset of the first instruction.
     pub offset: u32,
-    /// The CFA as a register and bytes to add; none where it is not known, so that a back trace ends.
+    /// The CFA as a register and bytes to add. `None` if it is unknown, which ends a backtrace.
     pub cfa: Option<(SReg, i32)>,
-    /// Registers whose value at entry is in memory, at so many bytes from the CFA. Others have it still, as far as callers count on them.
+    /// Registers whose value at entry is in memory, with the distance from the CFA in bytes. Other
+    /// callee-saved registers still have their value at entry.
     pub saved: Vec<(Reg, i32)>,
-    /// Registers whose value at entry is nowhere.
+    /// Registers whose value at entry is lost.
     pub lost: Vec<Reg>,
 }
 
 impl CompiledCode {
-    /// The rows of the function by rising offset; the first one is of its entry. Code that nothing leads to has none of its own.
+    /// Returns the rows of the function by rising offset. The first row is that of the entry.
+    /// Unreachable code has no rows.
     ///
     /// # Errors
     ///
-    /// [`CompileError::Internal`] if a [call site](CompiledCode::call_sites) does not follow a call: the stack pointer after some call would be wrong.
+    /// [`CompileError::Internal`] if a [call site](CompiledCode::call_sites) does not follow a
+    /// call, because the stack pointer after a call would then be wrong.
     pub fn unwind_rows(&self) -> Result<Vec<UnwindRow>, CompileError> {
         let saved = self.frame.saved.iter().map(|&(reg, _)| reg);
         if let Some(site) = self
@@ -55,12 +61,12 @@ impl CompiledCode {
         Ok(self.rows(Some(saved.chain([machine::RA]).collect())))
     }
 
-    /// The same of code whose [`CompiledCode::frame`] is not known: all registers that are saved count.
+    /// Returns the rows of code without [`CompiledCode::frame`]. They contain all saved registers.
     pub fn unwind_rows_without_frame(&self) -> Vec<UnwindRow> {
         self.rows(None)
     }
 
-    /// Whether the instruction before an offset is a call.
+    /// Returns whether the instruction before an offset is a call.
     fn is_after_call(&self, offset: u32) -> bool {
         let word = offset.checked_sub(INSTRUCTION_SIZE).and_then(|start| {
             let bytes = self.bytes.get(start as usize..offset as usize)?;
@@ -80,7 +86,7 @@ impl CompiledCode {
         });
         let mut walk = Walk {
             insts: decoded.collect(),
-            waiting: self.relocs.iter().map(|reloc| reloc.offset).collect(),
+            relocated: self.relocs.iter().map(|reloc| reloc.offset).collect(),
             starts: self.block_starts.iter().copied().collect(),
             popped: self
                 .call_sites
@@ -92,7 +98,8 @@ impl CompiledCode {
             todo: Vec::new(),
         };
         walk.find_leaders();
-        // Jumps to computed places are found on the way: then all ways are gone once more.
+        // The analysis finds the targets of computed jumps. It is repeated until it finds no new
+        // ones.
         loop {
             let known = walk.leaders.len();
             walk.states.clear();
@@ -111,7 +118,8 @@ impl CompiledCode {
         }
     }
 
-    /// What is known where an exception arrives: the frame is there, and a register has its stack pointer.
+    /// Returns the state at the entry of an exception handler: the frame exists, and a register
+    /// contains its stack pointer.
     fn at_handler(&self) -> State {
         let size = i64::from(self.frame.size);
         let mut state = State::default();
@@ -126,19 +134,19 @@ impl CompiledCode {
     }
 }
 
-/// What a scalar register is known to hold.
+/// A known value of a scalar register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Value {
-    /// So many bytes from the CFA.
+    /// The distance from the CFA in bytes.
     Frame(i64),
     /// The address of the code at this offset.
     Code(i64),
-    /// A number, by halves.
+    /// The upper and lower half of a number, as far as they are known.
     Halves(Option<u16>, Option<u16>),
 }
 
 impl Value {
-    /// The number, if all of it is known.
+    /// Returns the number if both halves are known.
     fn number(self) -> Option<i64> {
         match self {
             Self::Halves(Some(high), Some(low)) => Some(i64::from((u32::from(high) << 16 | u32::from(low)) as i32)),
@@ -155,19 +163,20 @@ impl Value {
     }
 }
 
-/// What is known before an instruction.
+/// The state before an instruction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct State {
     values: BTreeMap<SReg, Value>,
-    /// Registers that have what they had at entry.
+    /// Registers that have their value at entry.
     same: RegSet,
-    /// Registers whose value at entry is in the frame, and how far from the CFA; by a number for each register.
+    /// Registers whose value at entry is in the frame, with the distance from the CFA, by the index
+    /// of the register.
     slots: BTreeMap<usize, (Reg, i64)>,
 }
 
-/// A number for each register.
+/// Returns the index of a register.
 fn index(reg: Reg) -> usize {
-    crate::finish::effects::index_of(reg)
+    crate::post_ra::effects::index_of(reg)
 }
 
 fn size_of(reg: Reg) -> i64 {
@@ -193,7 +202,7 @@ impl State {
         }
     }
 
-    /// Keeps what the other one knows as well. Gives whether something was lost.
+    /// Keeps the part that both states have in common. Returns whether the state changed.
     fn meet(&mut self, other: &Self) -> bool {
         let before = (self.values.len(), self.same, self.slots.len());
         self.values.retain(|reg, value| other.values.get(reg) == Some(value));
@@ -202,7 +211,7 @@ impl State {
         before != (self.values.len(), self.same, self.slots.len())
     }
 
-    /// Forgets what a call changes.
+    /// Removes the registers that a call changes.
     fn call(&mut self, popped: u32) {
         self.values.retain(|&reg, _| reg == SReg::SP || reg == SReg::FP);
         self.same = self.same.without(RegSet::one(machine::RA));
@@ -211,8 +220,8 @@ impl State {
         }
     }
 
-    /// What the instruction at the offset does; `waits` if the linker writes into it.
-    fn step(&mut self, inst: &Inst, offset: i64, waits: bool) {
+    /// Executes the instruction at the offset. `is_relocated` is whether the linker changes it.
+    fn step(&mut self, inst: &Inst, offset: i64, is_relocated: bool) {
         let effects = Effects::of(inst);
         let operands = inst.operands.as_ref();
         let value = |operand: Option<&Operand>| match operand? {
@@ -232,7 +241,7 @@ impl State {
         };
         let half = |operand: Option<&Operand>| operand?.imm().map(|number| number as u16);
         let result = match inst.opcode {
-            _ if waits => None,
+            _ if is_relocated => None,
             Opcode::MOVEISI => half(first).map(|low| Value::Halves(Some(0), Some(low))),
             Opcode::MOVEIHSI => Some(Value::Halves(half(first), halves(operands.first()).1)),
             Opcode::MOVEILSI => Some(Value::Halves(halves(operands.first()).0, half(first))),
@@ -246,7 +255,7 @@ impl State {
             _ => None,
         };
         // Accesses to the frame.
-        let place = effects.access.and_then(|access| {
+        let accessed = effects.access.and_then(|access| {
             let (Reg::S(base), offset) = access.at? else {
                 return None;
             };
@@ -256,7 +265,7 @@ impl State {
             }
         });
         let mut restored = None;
-        if let (Some((at, bytes)), Some(reg)) = (place, operands.first().and_then(|operand| operand.reg())) {
+        if let (Some((at, bytes)), Some(reg)) = (accessed, operands.first().and_then(|operand| operand.reg())) {
             if inst.opcode == load_op(class_of(reg)) {
                 let own = self.slots.get(&index(reg));
                 restored = own.filter(|(_, slot)| *slot == at).map(|(reg, _)| *reg);
@@ -287,7 +296,7 @@ impl State {
         if effects.writes.contains(machine::SP)
             && let Some(Value::Frame(sp)) = self.values.get(&SReg::SP)
         {
-            // What is below the stack is nobody's.
+            // Memory below the stack pointer is not preserved.
             let sp = *sp;
             self.slots.retain(|_, (_, slot)| *slot >= sp);
         }
@@ -314,28 +323,28 @@ impl State {
     }
 }
 
-/// Where control goes after an instruction.
+/// The successor of an instruction.
 enum Next {
-    /// To these offsets.
+    /// The instructions at these offsets.
     To(Vec<i64>),
-    /// Into a function that returns to the next instruction.
+    /// The next instruction, after a call.
     Call,
-    /// Out of the function.
-    Out,
+    /// None: the function ends.
+    Exit,
 }
 
-/// The walk.
+/// The state of the analysis.
 struct Walk {
     insts: Vec<Option<Inst>>,
-    /// Offsets of what the linker writes to.
-    waiting: HashSet<u32>,
-    /// Offsets of blocks of the VCode.
+    /// Offsets of instructions with relocations.
+    relocated: HashSet<u32>,
+    /// Offsets of VCode blocks.
     starts: HashSet<u32>,
-    /// Stack arguments that callees remove, by the offset of their return.
+    /// Bytes of stack arguments that callees remove, by the offset of the return address.
     popped: HashMap<u32, u32>,
-    /// Where control goes to or comes back to.
+    /// Offsets of branch targets and return addresses.
     leaders: HashSet<u32>,
-    /// What is known there.
+    /// The states at the leaders.
     states: BTreeMap<u32, State>,
     todo: Vec<u32>,
 }
@@ -346,17 +355,17 @@ impl Walk {
         self.insts.get((offset / INSTRUCTION_SIZE) as usize)?.as_ref()
     }
 
-    fn waits(&self, offset: i64) -> bool {
-        u32::try_from(offset).is_ok_and(|offset| self.waiting.contains(&offset))
+    fn is_relocated(&self, offset: i64) -> bool {
+        u32::try_from(offset).is_ok_and(|offset| self.relocated.contains(&offset))
     }
 
-    /// The places that branches name.
+    /// Finds the targets of branches.
     fn find_leaders(&mut self) {
-        let nothing = State::default();
+        let empty = State::default();
         let mut found = HashSet::new();
         for (number, inst) in self.insts.iter().enumerate() {
             let offset = number as i64 * i64::from(INSTRUCTION_SIZE);
-            let targets = inst.as_ref().and_then(|inst| self.next(&nothing, inst, offset));
+            let targets = inst.as_ref().and_then(|inst| self.next(&empty, inst, offset));
             if let Some(Next::To(targets)) = targets {
                 found.extend(targets.into_iter().filter_map(|target| u32::try_from(target).ok()));
             }
@@ -364,7 +373,7 @@ impl Walk {
         self.leaders = found;
     }
 
-    /// Goes on at an offset with what is known there.
+    /// Merges a state into the one at an offset, and schedules the offset if its state changed.
     fn enter(&mut self, offset: u32, state: State) {
         if self.inst(offset.into()).is_none() {
             return;
@@ -382,7 +391,7 @@ impl Walk {
         }
     }
 
-    /// Follows the code from an offset on, up to where ways part or meet.
+    /// Executes the code from an offset up to the next leader or branch.
     fn follow(&mut self, from: u32) {
         let Some(mut state) = self.states.get(&from).cloned() else {
             return;
@@ -390,14 +399,14 @@ impl Walk {
         let mut offset = from;
         while let Some(inst) = self.inst(offset.into()).copied() {
             let next = self.next(&state, &inst, offset.into());
-            state.step(&inst, offset.into(), self.waits(offset.into()));
+            state.step(&inst, offset.into(), self.is_relocated(offset.into()));
             let after = offset + INSTRUCTION_SIZE;
             match next {
                 None if self.leaders.contains(&after) => return self.enter(after, state),
                 None => offset = after,
-                Some(Next::Out) => return,
+                Some(Next::Exit) => return,
                 Some(Next::Call) => {
-                    // A call without a site removes nothing.
+                    // The callee of a call without a call site removes no stack arguments.
                     state.call(self.popped.get(&after).copied().unwrap_or(0));
                     return self.enter(after, state);
                 }
@@ -413,10 +422,10 @@ impl Walk {
         }
     }
 
-    /// Where a branch goes; none for other instructions.
+    /// Returns the successor of a branch. Returns `None` for other instructions.
     fn next(&self, state: &State, inst: &Inst, offset: i64) -> Option<Next> {
         let after = offset + i64::from(INSTRUCTION_SIZE);
-        let waits = self.waits(offset);
+        let is_relocated = self.is_relocated(offset);
         let target = || {
             inst.operands
                 .as_ref()
@@ -425,7 +434,7 @@ impl Walk {
                 .map(|distance| offset + i64::from(distance))
         };
         Some(match inst.opcode {
-            Opcode::JMP if waits => Next::Out,
+            Opcode::JMP if is_relocated => Next::Exit,
             Opcode::JMP => Next::To(target().into_iter().collect()),
             Opcode::BEQZ | Opcode::BNEZ => Next::To(target().into_iter().chain([after]).collect()),
             Opcode::JMPSR_OFF | Opcode::JMPSR_REG => Next::Call,
@@ -435,20 +444,21 @@ impl Walk {
                 }
                 let to = match inst.operands.first() {
                     Some(Operand::S(reg)) => *reg,
-                    _ => return Some(Next::Out),
+                    _ => return Some(Next::Exit),
                 };
                 match state.values.get(&to) {
                     Some(Value::Code(target)) => Next::To(vec![*target]),
                     _ if self.is_table(state, to, offset) => Next::To(self.table(after)),
-                    _ => Next::Out,
+                    _ => Next::Exit,
                 }
             }
-            _ if inst.desc().flags.is_branch() => Next::Out,
+            _ if inst.desc().flags.is_branch() => Next::Exit,
             _ => return None,
         })
     }
 
-    /// Whether the jump picks an entry of the table behind it: the instruction before has added an index to the table's address.
+    /// Returns whether the jump selects an entry of the branch table after it: the instruction
+    /// before it adds an index to the address of the table.
     fn is_table(&self, state: &State, to: SReg, offset: i64) -> bool {
         let word = i64::from(INSTRUCTION_SIZE);
         let Some(sum) = self.inst(offset - word) else {
@@ -460,13 +470,13 @@ impl Walk {
         sum.opcode == Opcode::ADDSSS_32 && *result == to && state.values.get(base) == Some(&Value::Code(offset + word))
     }
 
-    /// The entries of the table at an offset: all jumps up to the next block.
+    /// Returns the targets of the branch table at an offset: all jumps up to the next block.
     fn table(&self, start: i64) -> Vec<i64> {
         let offsets = (start..).step_by(INSTRUCTION_SIZE as usize);
         let ends = |offset: i64| u32::try_from(offset).is_ok_and(|offset| self.starts.contains(&offset));
         let entries = offsets.take_while(|&offset| {
             let is_jump = self.inst(offset).is_some_and(|inst| inst.opcode == Opcode::JMP);
-            is_jump && !self.waits(offset) && (offset == start || !ends(offset))
+            is_jump && !self.is_relocated(offset) && (offset == start || !ends(offset))
         });
         entries.collect()
     }
@@ -493,7 +503,7 @@ impl Walk {
             if self.next(known, inst, offset.into()).is_some() {
                 state = None;
             } else {
-                known.step(inst, offset.into(), self.waits(offset.into()));
+                known.step(inst, offset.into(), self.is_relocated(offset.into()));
             }
         }
         rows
@@ -532,7 +542,8 @@ mod tests {
         }
     }
 
-    /// The rows of assembly, as text: `offset: register + distance, saved registers and places`.
+    /// Returns the rows of assembly as text: `offset: register + distance, saved registers and
+    /// slots`.
     fn rows_of(source: &str, with: impl FnOnce(&mut CompiledCode)) -> Vec<String> {
         let func = cranelift_reader::parse_functions("function %f() {\nblock0:\n return\n}").unwrap();
         let isa = crate::isa::lookup_by_name("naplespu").unwrap();
@@ -566,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_the_linker_is_not_known() {
+    fn a_relocated_immediate_is_unknown() {
         let source = "moveih s1, 0\nmoveil s1, 64\nsub_i32 sp, sp, s1\njret\n";
         assert_eq!(rows_of(source, |_| {}), ["0: sp + 0", "12: sp + 64"]);
         for offset in [0, 4] {
@@ -583,8 +594,8 @@ mod tests {
     }
 
     #[test]
-    fn where_ways_meet_only_what_both_know_is_known() {
-        let ways = [
+    fn only_the_common_state_remains_where_paths_meet() {
+        let paths = [
             (
                 "addi sp, sp, -64\nstore32 s50, 56(sp)\n",
                 "addi sp, sp, -64\nstore32 s50, 60(sp)\n",
@@ -601,10 +612,10 @@ mod tests {
                 "sp + 64, s50 at -8",
             ),
         ];
-        for (one, other, expected) in ways {
+        for (one, other, expected) in paths {
             let source = format!("beqz s0, other\n{one}jmp both\nother: {other}both: move_i32 s1, s0\njmp both\n");
             let rows = rows_of(&source, |_| {});
-            // The row of the place where they meet, at 24.
+            // The row at the offset 24, where the paths meet.
             let rows = rows.iter().filter_map(|row| row.split_once(": "));
             let mut reached = rows.filter(|(offset, _)| offset.parse::<u32>().unwrap() <= 24);
             assert_eq!(reached.next_back().unwrap().1, expected, "{one}{other}");
@@ -612,7 +623,7 @@ mod tests {
     }
 
     #[test]
-    fn a_saved_register_is_found_until_something_else_is_in_its_place() {
+    fn a_saved_register_is_found_until_its_slot_is_overwritten() {
         let source = "addi sp, sp, -64\nstore32 s50, 56(sp)\nstore32 s51, 60(sp)\nmove_i32 s50, s0\nstore32 s50, 60(sp)\naddi sp, sp, 64\njret\n";
         assert_eq!(
             rows_of(source, |_| {}),
@@ -628,7 +639,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_of_another_value_saves_nothing_and_a_load_from_another_place_restores_nothing() {
+    fn a_store_of_another_value_saves_nothing_and_a_load_from_another_slot_restores_nothing() {
         let source = "addi sp, sp, -64\nmove_i32 s50, s0\nstore32 s50, 56(sp)\nstore32 ra, 60(sp)\njmpsr far\n\
                       load32 ra, 56(sp)\naddi sp, sp, 64\njret\nfar: jret\n";
         assert_eq!(

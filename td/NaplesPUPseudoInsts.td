@@ -1,7 +1,7 @@
 //===- NaplesPUPseudoInsts.td - pseudo-instructions --------------------------===//
 //
 // Pseudo-instructions that depend on registers, the frame or the positions of blocks are expanded
-// to machine instructions after these are known (src/finish/expand.rs).
+// to machine instructions after these are known (src/post_ra/expand.rs).
 //
 //===----------------------------------------------------------------------===//
 

@@ -3,7 +3,15 @@
 
 /// The names of the passes over machine instructions.
 pub const PASSES: &[&str] = &[
-    "copyprop", "wrap", "masks", "jumps", "carried", "rename", "sched", "hazard", "relax",
+    "copyprop",
+    "wrap",
+    "masks",
+    "rotation",
+    "loop_copies",
+    "rename",
+    "sched",
+    "hazard",
+    "relax",
 ];
 
 /// Returns code that gives the passes work: moves, operations under two masks, loads and their

@@ -1,4 +1,5 @@
-//! The last step: words, relocations, traps, source locations, stack maps, debug tags and places of labelled values.
+//! Encoding, the last step: instruction words, relocations, traps, source locations, stack maps,
+//! debug tags and value locations.
 
 pub mod print;
 
@@ -7,27 +8,27 @@ use crate::code::{
     StackMap, StackMapEntry, Trap,
 };
 use crate::error::CompileError;
-use crate::finish::func::{CallKind, Fixup, Label, MachFunction, McInst};
 use crate::frame::Frame;
+use crate::post_ra::func::{CallKind, Fixup, Label, MachFunction, McInst};
 use cranelift_codegen::ir::{self, Function};
 use npu_mc::machine::{INSTRUCTION_SIZE, VECTOR_SLOT};
 use npu_mc::{Inst, Operand};
 
-/// Byte offset of an instruction.
+/// Returns the byte offset of an instruction.
 fn offset(index: usize) -> u32 {
-    // `encode` refuses code that has more.
+    // `encode` rejects code with more instructions than fit.
     index as u32 * INSTRUCTION_SIZE
 }
 
-/// The most instructions that offsets of 31 bits can count.
+/// The maximum number of instructions, from offsets of 31 bits.
 const MAX_INSTS: usize = (i32::MAX as u32 / INSTRUCTION_SIZE) as usize;
 
-/// Writes the function.
+/// Encodes the function.
 ///
 /// # Errors
 ///
-/// [`CompileError::TooLarge`] if there are too many instructions or an operand does not fit its field,
-/// [`CompileError::Internal`] if a label or a slot is missing.
+/// [`CompileError::TooLarge`] if there are too many instructions or an operand does not fit its
+/// field, [`CompileError::Internal`] if a label or a slot is missing.
 pub fn encode(function: &MachFunction, frame: &Frame, func: &Function) -> Result<CompiledCode, CompileError> {
     if function.insts().len() > MAX_INSTS {
         return Err(CompileError::TooLarge(format!(
@@ -42,7 +43,7 @@ pub fn encode(function: &MachFunction, frame: &Frame, func: &Function) -> Result
         bytes: Vec::with_capacity(function.insts().len() * INSTRUCTION_SIZE as usize),
         frame: frame.layout.clone(),
         block_starts,
-        // Two machine instructions for one of CLIF are about the usual number.
+        // A CLIF instruction usually becomes about two machine instructions.
         insts: Vec::with_capacity(function.insts().len() / 2 + 1),
         ..CompiledCode::default()
     };
@@ -125,7 +126,7 @@ fn word(inst: &Inst) -> Result<u32, CompileError> {
     npu_mc::encode(inst).map_err(|error| CompileError::TooLarge(format!("{inst}: {error}")))
 }
 
-/// The word of the instruction with this immediate.
+/// Returns the word of the instruction with this immediate.
 fn patched(mut inst: Inst, immediate: i64) -> Result<u32, CompileError> {
     let immediate = i32::try_from(immediate).ok();
     match (inst.operands.len().checked_sub(1), immediate) {
@@ -153,7 +154,7 @@ fn record_srcloc(list: &mut Vec<SrcLocRange>, start: u32, mc: &McInst) {
     }
 }
 
-/// Stack maps and debug tags of calls; `next` is the offset after the jump.
+/// Records stack maps and debug tags of calls. `next` is the offset after the jump.
 fn record_call(
     code: &mut CompiledCode,
     func: &Function,
@@ -165,7 +166,7 @@ fn record_call(
     if !tags.is_empty() {
         let (offset, pos) = match kind {
             CallKind::Call => (next, DebugTagPos::Post),
-            // There is nothing to return to.
+            // A tail call has no return address.
             CallKind::TailCall | CallKind::None => (next - INSTRUCTION_SIZE, DebugTagPos::Pre),
         };
         code.debug_tags.push(DebugTags {
@@ -242,13 +243,13 @@ fn record_call_sites(code: &mut CompiledCode, function: &MachFunction) -> Result
 }
 
 fn record_labels(code: &mut CompiledCode, function: &MachFunction) {
-    for place in function.places() {
+    for live in function.value_locations() {
         let range = LabelRange {
-            start: offset(place.start),
-            end: offset(place.end),
-            loc: place.loc,
+            start: offset(live.start),
+            end: offset(live.end),
+            loc: live.loc,
         };
-        code.value_labels_ranges.entry(place.label).or_default().push(range);
+        code.value_labels_ranges.entry(live.label).or_default().push(range);
     }
     for ranges in code.value_labels_ranges.values_mut() {
         ranges.sort_by_key(|range| (range.start, range.end));

@@ -1,4 +1,5 @@
-//! Compiled code as text: plain assembly, and the disassembly with offsets, bytes, relocations and traps.
+//! Compiled code as text: plain assembly, and a disassembly with offsets, bytes, relocations and
+//! traps.
 
 use crate::code::{CompiledCode, DebugTagPos, ExceptionHandler, RelocTarget};
 use cranelift_codegen::ir::function::FunctionParameters;
@@ -6,7 +7,7 @@ use npu_mc::machine::{INSTRUCTION_SIZE, VECTOR_SLOT};
 use std::fmt::Write;
 
 impl CompiledCode {
-    /// Assembly with a label before each basic block: what `precise-output` tests compare.
+    /// Returns assembly with a label before each basic block, for `precise-output` tests.
     pub fn asm(&self, params: Option<&FunctionParameters>) -> String {
         let mut text = String::new();
         self.lines(|offset, _, line| {
@@ -18,7 +19,7 @@ impl CompiledCode {
             self.notes(&mut text, offset, params);
             text.push('\n');
         });
-        // One line a vector.
+        // Print one line per vector.
         let pool = self.bytes.get(self.pool_start as usize..).unwrap_or_default();
         for vector in pool.chunks_exact(VECTOR_SLOT as usize) {
             let (words, _) = vector.as_chunks();
@@ -31,7 +32,7 @@ impl CompiledCode {
         text
     }
 
-    /// Assembly with offsets, bytes, relocations and traps.
+    /// Returns assembly with offsets, bytes, relocations and traps.
     pub fn disassemble(&self, params: Option<&FunctionParameters>) -> String {
         let mut text = String::new();
         self.lines(|offset, bytes, line| {
@@ -60,7 +61,7 @@ impl CompiledCode {
     }
 
     fn block_label(&self, text: &mut String, offset: u32) {
-        // Several labels stand at one place if a block turned out empty.
+        // Several blocks start at the same offset if some are empty.
         if let Ok(mut index) = self.block_starts.binary_search(&offset) {
             while index > 0 && self.block_starts[index - 1] == offset {
                 index -= 1;
@@ -120,7 +121,8 @@ impl CompiledCode {
 }
 
 impl RelocTarget {
-    /// The symbol's name as CLIF writes it; user names need the parameters of the function they occur in.
+    /// Returns the name of the symbol in CLIF syntax. User names need the parameters of the
+    /// function in which they occur.
     pub fn describe(&self, params: Option<&FunctionParameters>) -> String {
         match self {
             Self::Name(name) => name.display(params).to_string(),

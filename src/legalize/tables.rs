@@ -1,7 +1,7 @@
 //! Splits branch tables that are too long into several shorter ones.
 //!
 //! A table is a sequence of jumps. A jump whose target is out of reach goes to a sequence after the
-//! table (`finish/relax.rs`), and the entry has to reach that sequence. So the length of a table is
+//! table (`post_ra/relax.rs`), and the entry has to reach that sequence. So the length of a table is
 //! limited such that all its targets may be out of reach. Compares of the index with the first
 //! entry of each table select the table.
 

@@ -11,7 +11,7 @@ use crate::abi::sig::{CalleeSignatures, SigInfo};
 use crate::error::{CompileError, Refusal};
 use crate::inst::{AMode, Access, MInst, SelectWord, reg::Reg};
 use crate::isa::Isa;
-use crate::reason::Reasons;
+use crate::provenance::RuleChains;
 use crate::shape::{MAX_REGISTERS, registers_of};
 use crate::spaces::Space;
 use crate::vcode::{Origin, VCode, resolved};
@@ -110,7 +110,7 @@ pub struct Lower<'a> {
     pub(super) labels: Vec<(VReg, usize, ir::ValueLabel)>,
     pub(super) origin: Origin,
     /// The rules that produced the instructions in `current`.
-    pub(super) reasons: Reasons,
+    pub(super) rule_chains: RuleChains,
     /// The address space that the current CLIF instruction accesses.
     pub(super) space: Space,
     /// The entries of the branch table of the current terminator.
@@ -136,7 +136,7 @@ impl<'a> Lower<'a> {
         sig: SigInfo,
         callees: CalleeSignatures,
         hoist: Hoist,
-        reasons: Reasons,
+        rule_chains: RuleChains,
     ) -> Self {
         Self {
             func,
@@ -161,7 +161,7 @@ impl<'a> Lower<'a> {
             origins: Vec::with_capacity(2 * func.dfg.num_insts()),
             labels: Vec::new(),
             origin: Origin::default(),
-            reasons,
+            rule_chains,
             space: Space::Main,
             table: Vec::new(),
             fault: None,
@@ -315,7 +315,7 @@ impl<'a> Lower<'a> {
     pub(super) fn define(&mut self, value: Constant, reg: VReg) {
         self.reversed.push(value.define(reg));
         self.origins.push(Origin {
-            why: self.reasons.constant(reg),
+            provenance: self.rule_chains.of_constant(reg),
             ..Origin::default()
         });
     }
@@ -332,7 +332,8 @@ impl<'a> Lower<'a> {
                 all.insert_many(0, words);
             }
         }
-        self.reasons.flush(&mut self.origins, self.current.len(), self.origin);
+        self.rule_chains
+            .append_origins(&mut self.origins, self.current.len(), self.origin);
         self.reversed.extend(self.current.drain(..).rev());
     }
 
@@ -370,7 +371,7 @@ impl<'a> Lower<'a> {
         let position = self.reversed.len();
         if let Some(reg) = self.constants.get(value, position) {
             // Lowering runs backwards, so this use precedes the others.
-            self.reasons.wants(&self.origin, reg);
+            self.rule_chains.record_use(&self.origin, reg);
             return reg;
         }
         let reg = self.new_vreg(match value {
@@ -378,7 +379,7 @@ impl<'a> Lower<'a> {
             Constant::Splat(_) | Constant::Lanes(_) => RegClass::Vector,
         });
         self.constants.insert(value, reg, position);
-        self.reasons.wants(&self.origin, reg);
+        self.rule_chains.record_use(&self.origin, reg);
         reg
     }
 

@@ -13,7 +13,7 @@ use crate::abi::sig::{CalleeSignatures, SigInfo};
 use crate::error::CompileError;
 use crate::inst::MInst;
 use crate::isa::Isa;
-use crate::reason::{Maker, Reasons, Why};
+use crate::provenance::{Producer, Provenance, RuleChains};
 use crate::spaces::{self, Space};
 use crate::vcode::{LabelledRange, Origin, VBlock, VCode, VRegs};
 use cranelift_codegen::Context;
@@ -33,14 +33,14 @@ pub fn lower(
     sig: SigInfo,
     callees: CalleeSignatures,
     order: &BlockOrder,
-    reasons: Reasons,
+    rule_chains: RuleChains,
 ) -> Result<VCode, CompileError> {
     let hoist = if ctx.loop_analysis.is_valid() {
         Hoist::new(ctx, order)
     } else {
         Hoist::default()
     };
-    let mut lower = Lower::new(&ctx.func, isa, sig, callees, hoist, reasons);
+    let mut lower = Lower::new(&ctx.func, isa, sig, callees, hoist, rule_chains);
     lower.run(order)?;
     Ok(lower.vcode)
 }
@@ -80,8 +80,8 @@ impl Lower<'_> {
             let vblock = match block {
                 LoweredBlock::Clif { block, succs } => self.lower_block(*block, succs, index == 0)?,
                 LoweredBlock::Edge { call, target, from } => {
-                    self.origin = Origin::made_by(Maker::Edge);
-                    self.origin.why = self.origin.why.wanted(self.func.layout.last_inst(*from));
+                    self.origin = Origin::produced_by(Producer::Edge);
+                    self.origin.provenance = self.origin.provenance.with_user(self.func.layout.last_inst(*from));
                     self.emit(MInst::Jump);
                     self.flush_current();
                     let args = if self.try_calls.contains_key(from) {
@@ -174,7 +174,7 @@ impl Lower<'_> {
                 srcloc: self.func.srcloc(inst),
                 inst: Some(inst),
                 // Rules lower all other instructions.
-                why: Why::made_by(Maker::TryCall),
+                provenance: Provenance::produced_by(Producer::TryCall),
             };
             if first {
                 // The terminator is lowered first, and the arguments that it passes are uses just
@@ -197,7 +197,7 @@ impl Lower<'_> {
             }
             inst_cursor = self.func.layout.prev_inst(inst);
         }
-        self.origin = Origin::made_by(Maker::Argument);
+        self.origin = Origin::produced_by(Producer::Argument);
         self.end_constants();
         let mut params = SmallVec::new();
         if is_entry {
@@ -397,7 +397,7 @@ impl Lower<'_> {
         self.vcode.insts = std::mem::take(&mut self.reversed);
         self.vcode.origins = std::mem::take(&mut self.origins);
         self.vcode.blocks = blocks;
-        self.vcode.reasons = std::mem::take(&mut self.reasons);
+        self.vcode.rule_chains = std::mem::take(&mut self.rule_chains);
         self.vcode.resolve(&self.aliases)?;
         self.vcode.incoming_args = self.sig.stack_args;
         self.vcode.popped = self.sig.popped;

@@ -161,7 +161,7 @@ impl generated::Context for Lower<'_> {
 
     #[cfg(feature = "explain")]
     fn rule_done(&mut self, started: usize, rule: u16) {
-        self.reasons.rule_done(started, self.current.len(), rule);
+        self.rule_chains.record_rule(started, self.current.len(), rule);
     }
 
     #[cfg(feature = "rule-switches")]

@@ -1,17 +1,18 @@
-//! Dead code elimination: machine instructions that nobody needs.
+//! Dead code elimination on VCode.
 //!
-//! A rule makes all words of its result, and often only some of them have users: a product of which the low word is kept,
-//! an address that was computed in 64 bits. What is left over goes here, before registers are allocated.
+//! A rule emits all words of its result, but often only some of them have users, as in a product of
+//! which only the low word is used or an address computed in 64 bits. This pass removes the dead
+//! instructions before register allocation.
 
 use super::VCode;
 use crate::inst::reg::Reg;
 use crate::inst::{AMode, MInst, operands::OperandVisitor};
 use regalloc2::{OperandConstraint, OperandKind, OperandPos};
 
-/// Takes the operands from the number of uses of each register.
-struct Forget<'a>(&'a mut [u32]);
+/// Subtracts the operands of an instruction from the use counts of registers.
+struct DecrementUses<'a>(&'a mut [u32]);
 
-impl OperandVisitor for Forget<'_> {
+impl OperandVisitor for DecrementUses<'_> {
     fn operand(&mut self, reg: &mut Reg, _: OperandConstraint, kind: OperandKind, _: OperandPos) {
         if let (Reg::Virtual(vreg), OperandKind::Use) = (*reg, kind) {
             self.0[vreg.vreg()] -= 1;
@@ -19,12 +20,13 @@ impl OperandVisitor for Forget<'_> {
     }
 }
 
-/// Removes the instructions that nobody needs; blocks, labels and operands move along. Lowering has counted the uses.
+/// Removes dead instructions and updates blocks, labels and operands. Lowering has counted the
+/// uses.
 pub fn run(vcode: &mut VCode) {
     let mut uses = std::mem::take(&mut vcode.uses);
     let found = find(&mut vcode.insts, &mut uses);
     if found.changed {
-        // They are collected again.
+        // The operands are collected again later.
         vcode.operands.clear();
         vcode.operand_ends.clear();
     }
@@ -32,20 +34,20 @@ pub fn run(vcode: &mut VCode) {
     if dead.is_empty() {
         return;
     }
-    // Places move up by the instructions that are gone before them.
-    let mut place = Vec::with_capacity(dead.len() + 1);
+    // Indices decrease by the number of removed instructions before them.
+    let mut new_index = Vec::with_capacity(dead.len() + 1);
     let mut kept = 0;
     for &dead in &dead {
-        place.push(kept);
+        new_index.push(kept);
         kept += u32::from(!dead);
     }
-    place.push(kept);
+    new_index.push(kept);
     for block in &mut vcode.blocks {
-        block.insts = place[block.insts.start as usize]..place[block.insts.end as usize];
+        block.insts = new_index[block.insts.start as usize]..new_index[block.insts.end as usize];
     }
     for label in &mut vcode.labels {
-        label.start = place[label.start as usize];
-        label.end = place[label.end as usize];
+        label.start = new_index[label.start as usize];
+        label.end = new_index[label.end as usize];
     }
     vcode.labels.retain(|label| label.start < label.end);
     vcode.labels.dedup();
@@ -56,7 +58,7 @@ pub fn run(vcode: &mut VCode) {
     remove_operands(vcode, &dead);
 }
 
-/// Takes out the operands of the instructions that are gone.
+/// Removes the operands of the removed instructions.
 fn remove_operands(vcode: &mut VCode, dead: &[bool]) {
     let (mut start, mut kept, mut insts) = (0, 0, 0);
     for (index, &dead) in dead.iter().enumerate().take(vcode.operand_ends.len()) {
@@ -73,16 +75,15 @@ fn remove_operands(vcode: &mut VCode, dead: &[bool]) {
     vcode.operand_ends.truncate(insts);
 }
 
-/// What nobody needs.
+/// The dead code of a function.
 struct Found {
-    /// For each instruction whether it goes; empty if none does.
+    /// For each instruction whether it is dead. Empty if none is.
     dead: Vec<bool>,
-    /// Whether an instruction that stays has lost operands.
+    /// Whether a live instruction has lost operands.
     changed: bool,
 }
 
-/// Finds the instructions without which everything that shows stays the same. Words of a select that nobody needs are dropped
-/// in place.
+/// Finds the dead instructions. Removes dead words of a select in place.
 fn find(insts: &mut [MInst], uses: &mut [u32]) -> Found {
     let mut found = Found {
         dead: Vec::new(),
@@ -91,7 +92,7 @@ fn find(insts: &mut [MInst], uses: &mut [u32]) -> Found {
     let count = insts.len();
     for (index, inst) in insts.iter_mut().enumerate().rev() {
         let dead = if let MInst::Select { words, .. } = inst {
-            // A word is dropped by itself, so what it used is no longer used either.
+            // A dead word no longer uses its sources.
             let before = words.len();
             words.retain(|word| {
                 let kept = is_used(uses, word.dst);
@@ -106,7 +107,7 @@ fn find(insts: &mut [MInst], uses: &mut [u32]) -> Found {
             result(inst).is_some_and(|dst| !is_used(uses, dst))
         };
         if dead {
-            inst.visit_operands(&mut Forget(uses));
+            inst.visit_operands(&mut DecrementUses(uses));
             found.dead.resize(count, false);
             found.dead[index] = true;
         }
@@ -118,7 +119,7 @@ fn is_used(uses: &[u32], reg: Reg) -> bool {
     reg.as_virtual().is_none_or(|vreg| uses[vreg.vreg()] > 0)
 }
 
-/// The only thing that an instruction does: writing this register.
+/// Returns the result of an instruction without other effects.
 fn result(inst: &MInst) -> Option<Reg> {
     match inst {
         MInst::Op { op, dst, .. } => {
@@ -134,7 +135,7 @@ fn result(inst: &MInst) -> Option<Reg> {
         | MInst::Masked { dst, .. }
         | MInst::ReturnAddress { dst }
         | MInst::BlockAddress { dst, .. }
-        // Arguments and results in memory, which are there.
+        // Arguments and results in memory, which are always accessible.
         | MInst::Load { dst, addr: AMode::Incoming { .. } | AMode::Local { .. }, .. } => Some(*dst),
         _ => None,
     }

@@ -1,7 +1,8 @@
-//! A function as machine instructions in basic blocks: the form between lowering and emission.
+//! VCode: a function as machine instructions in basic blocks, between lowering and emission.
 //!
-//! Invariants: blocks are numbered in layout order, the entry first; instructions of a block are contiguous; every
-//! block ends in exactly one branch or exit; no edge is critical; every virtual register is defined once.
+//! Invariants: blocks are numbered in layout order, the entry first; instructions of a block are
+//! contiguous; every block ends in exactly one branch or exit; no edge is critical; every virtual
+//! register is defined once.
 
 pub mod dce;
 pub mod pool;
@@ -15,7 +16,7 @@ use crate::inst::{
     operands::OperandVisitor,
     reg::{Reg, to_preg},
 };
-use crate::reason::{Maker, Reasons, Why};
+use crate::provenance::{Producer, Provenance, RuleChains};
 use cranelift_codegen::ir::{self, SourceLoc, ValueLabel};
 use pool::VectorPool;
 use regalloc2::{Block, Inst, InstRange, Operand, OperandConstraint, OperandKind, OperandPos, PRegSet, RegClass, VReg};
@@ -24,41 +25,41 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// Where an instruction comes from.
+/// The origin of an instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// Source location in the program that was compiled to CLIF.
     pub srcloc: SourceLoc,
     /// The CLIF instruction.
     pub inst: Option<ir::Inst>,
-    /// Why it is there.
-    pub why: Why,
+    /// The rules or the pass that produced it.
+    pub provenance: Provenance,
 }
 
 impl Origin {
-    /// Of an instruction that belongs to no instruction of CLIF.
-    pub fn made_by(maker: Maker) -> Self {
+    /// Creates the origin of an instruction that belongs to no CLIF instruction.
+    pub fn produced_by(producer: Producer) -> Self {
         Self {
-            why: Why::made_by(maker),
+            provenance: Provenance::produced_by(producer),
             ..Self::default()
         }
     }
 
-    /// The same place, but no instruction of CLIF, and something else made it.
+    /// Removes the CLIF instruction and replaces the producer. The source location stays.
     #[must_use]
-    pub fn nobodys(self, maker: Maker) -> Self {
+    pub fn without_inst(self, producer: Producer) -> Self {
         Self {
             inst: None,
-            why: Why::made_by(maker),
+            provenance: Provenance::produced_by(producer),
             ..self
         }
     }
 
-    /// The same, but something else made it.
+    /// Replaces the producer.
     #[must_use]
-    pub fn remade_by(self, maker: Maker) -> Self {
+    pub fn with_producer(self, producer: Producer) -> Self {
         Self {
-            why: self.why.remade_by(maker),
+            provenance: self.provenance.with_producer(producer),
             ..self
         }
     }
@@ -80,7 +81,7 @@ pub struct VBlock {
     pub params: VRegs,
     /// For each successor the arguments for its parameters.
     pub branch_args: SmallVec<[VRegs; 2]>,
-    /// The CLIF block it was made from; none for the blocks that split critical edges.
+    /// The CLIF block. `None` for a block that splits a critical edge.
     pub clif: Option<ir::Block>,
 }
 
@@ -89,7 +90,7 @@ pub struct VBlock {
 pub struct LabelledRange {
     /// The register.
     pub reg: VReg,
-    /// First instruction at which the label holds.
+    /// Index of the first instruction of the range.
     pub start: u32,
     /// One past the last.
     pub end: u32,
@@ -102,47 +103,50 @@ pub struct LabelledRange {
 pub struct VCode {
     /// The instructions of all blocks.
     pub insts: Vec<MInst>,
-    /// For each instruction where it comes from.
+    /// The origin of each instruction.
     pub origins: Vec<Origin>,
     /// The blocks in layout order.
     pub blocks: Vec<VBlock>,
-    /// How many virtual registers there are.
+    /// The number of virtual registers.
     pub num_vregs: usize,
-    /// Bytes needed at the bottom of the frame for arguments of calls.
+    /// Bytes at the bottom of the frame for arguments of calls.
     pub outgoing_args: u32,
     /// Bytes of stack arguments that the caller provides.
     pub incoming_args: u32,
     /// Size and alignment of the areas that lowering reserved in the frame.
     pub locals: Vec<(u32, u32)>,
-    /// Vectors that follow the code.
+    /// Constant vectors after the code.
     pub pool: VectorPool,
-    /// Bytes of stack arguments that its tail calls need at most, rounded up to the alignment of the stack.
+    /// The maximum number of bytes of stack arguments of tail calls, rounded up to the alignment of
+    /// the stack.
     pub tail_args: u32,
-    /// Whether the function calls anything and goes on afterwards.
+    /// Whether the function contains a call that returns.
     pub has_calls: bool,
     /// Whether it catches exceptions.
     pub has_handlers: bool,
-    /// Whether a tail call ends it.
+    /// Whether it ends with a tail call.
     pub has_tail_calls: bool,
-    /// How much higher the stack pointer is when it returns.
+    /// The increase of the stack pointer from entry to return.
     pub popped: u32,
-    /// The lowest address that the frame may have.
+    /// The lower bound of the frame's addresses.
     pub stack_limit: Option<StackLimit>,
-    /// Whether there may be a virtual register that holds a vector.
+    /// Whether a virtual register may hold a vector.
     pub has_vectors: bool,
     /// Whether the function needs `fp`.
     pub uses_frame_pointer: bool,
     /// Labels of values, sorted by register.
     pub labels: Vec<LabelledRange>,
-    /// What the reasons of instructions stand for.
-    pub reasons: Reasons,
-    /// The operands of all instructions, and where those of each end. Both are empty while they are not known.
+    /// The rule chains to which the provenance of instructions refers.
+    pub rule_chains: RuleChains,
+    /// The operands of all instructions, and the end of the operands of each instruction. Both are
+    /// empty while they are not up to date.
     operands: Vec<Operand>,
     operand_ends: Vec<u32>,
-    /// How often each register is used, arguments of branches included, as lowering left the instructions.
+    /// The number of uses of each register, including arguments of branches, at the end of
+    /// lowering.
     uses: Vec<u32>,
     debug_labels: Vec<(VReg, Inst, Inst, u32)>,
-    /// What calls can be said to change: a function without vectors need not hear of those.
+    /// The registers that calls may clobber. Without vectors, the vector registers are left out.
     clobber_mask: PRegSet,
 }
 
@@ -156,7 +160,7 @@ impl OperandVisitor for Collect<'_> {
     }
 }
 
-/// Collects the operands as well, after each register has become what it is an alias of, and counts the uses.
+/// Replaces aliases of registers, collects the operands and counts the uses.
 struct Resolve<'a> {
     aliases: &'a [VReg],
     uses: &'a mut [u32],
@@ -173,7 +177,8 @@ impl OperandVisitor for Resolve<'_> {
     }
 }
 
-/// The register that a register stands for. The aliases have one for each; those that stand for themselves are their own.
+/// Returns the register for which an alias stands. `aliases` maps each register to another one, or
+/// to itself if it is no alias.
 pub fn resolved(aliases: &[VReg], mut reg: VReg) -> VReg {
     while aliases[reg.vreg()] != reg {
         reg = aliases[reg.vreg()];
@@ -182,12 +187,12 @@ pub fn resolved(aliases: &[VReg], mut reg: VReg) -> VReg {
 }
 
 impl VCode {
-    /// Replaces registers that are aliases by what they stand for; finds operands and uses on the way. To be called once, when
-    /// lowering has all instructions and blocks.
+    /// Replaces aliases of registers, and collects operands and uses. Lowering calls it once, when
+    /// all instructions and blocks exist.
     ///
     /// # Errors
     ///
-    /// [`CompileError::TooLarge`] if there are more operands than 32 bits can count.
+    /// [`CompileError::TooLarge`] if the number of operands exceeds 32 bits.
     pub fn resolve(&mut self, aliases: &[VReg]) -> Result<(), CompileError> {
         self.num_vregs = aliases.len();
         self.uses = vec![0; aliases.len()];
@@ -225,11 +230,12 @@ impl VCode {
         Ok(())
     }
 
-    /// Computes predecessors, and operands unless they are known. To be called once, when the instructions are complete.
+    /// Computes predecessors, and operands unless they are up to date. It must be called once, when
+    /// the instructions are complete.
     ///
     /// # Errors
     ///
-    /// [`CompileError::TooLarge`] if there are more operands than 32 bits can count.
+    /// [`CompileError::TooLarge`] if the number of operands exceeds 32 bits.
     pub fn finish(&mut self) -> Result<(), CompileError> {
         for index in 0..self.blocks.len() {
             for number in 0..self.blocks[index].succs.len() {
@@ -257,14 +263,15 @@ impl VCode {
         Ok(())
     }
 
-    /// The sum over all registers of the instructions from the first that names it to the last.
+    /// Returns the sum over all registers of the number of instructions from the first one that
+    /// names the register to the last.
     pub fn live_instructions(&self) -> usize {
         let mut lasts = vec![u32::MAX; self.num_vregs];
         let mut sum = 0;
         let mut start = 0;
         for (&end, position) in self.operand_ends.iter().zip(0u32..) {
             for operand in &self.operands[start..end as usize] {
-                // What lies between this mention and the one before.
+                // Add the distance to the previous mention of the register.
                 let last = &mut lasts[operand.vreg().vreg()];
                 sum += position.saturating_sub(*last) as usize;
                 *last = position;
@@ -275,7 +282,7 @@ impl VCode {
     }
 }
 
-/// What calls can be said to change.
+/// Returns the registers that calls may clobber.
 fn clobber_mask(has_vectors: bool) -> PRegSet {
     static MASKS: OnceLock<[PRegSet; 2]> = OnceLock::new();
     let masks = MASKS.get_or_init(|| {
@@ -286,7 +293,7 @@ fn clobber_mask(has_vectors: bool) -> PRegSet {
     masks[usize::from(has_vectors)]
 }
 
-/// Where the operands of an instruction end, if its own are the last in the list.
+/// Returns the end of the operands of an instruction whose operands are the last in the list.
 fn operand_count(operands: &[Operand]) -> Result<u32, CompileError> {
     u32::try_from(operands.len()).map_err(|_| CompileError::TooLarge("the function has too many operands".to_owned()))
 }
@@ -368,7 +375,8 @@ impl regalloc2::Function for VCode {
 }
 
 impl VCode {
-    /// Gives each line of the text, without its end: the starts of blocks, and instructions with their numbers.
+    /// Passes each line of the text to `line`, without its end: labels of blocks, and instructions
+    /// with their numbers.
     pub fn lines(&self, mut line: impl FnMut(Option<usize>, String)) {
         for (index, block) in self.blocks.iter().enumerate() {
             let mut text = format!("block{index}");

@@ -1,9 +1,9 @@
-//! The constant vectors of a function, which follow its code.
+//! The pool of constant vectors after the code of a function.
 
 use crate::inst::LANES;
 use rustc_hash::FxHashMap;
 
-/// Vectors in the order in which they were asked for, each once.
+/// Distinct vectors, in the order of their first request.
 #[derive(Clone, Debug, Default)]
 pub struct VectorPool {
     vectors: Vec<[u32; LANES]>,
@@ -11,7 +11,7 @@ pub struct VectorPool {
 }
 
 impl VectorPool {
-    /// The number of the vector, which is added if it is new.
+    /// Returns the number of the vector, and adds a new vector to the pool.
     pub fn number(&mut self, lanes: &[u32; LANES]) -> u32 {
         let next = self.vectors.len() as u32;
         let number = *self.numbers.entry(*lanes).or_insert(next);
@@ -21,7 +21,7 @@ impl VectorPool {
         number
     }
 
-    /// The vectors by their numbers.
+    /// Returns the vectors by their numbers.
     pub fn into_vectors(self) -> Vec<[u32; LANES]> {
         self.vectors
     }

@@ -1,10 +1,10 @@
-//! Scheduling before register allocation: the order of the instructions in a block of a routine of the runtime.
+//! Scheduling before register allocation, for routines of the runtime.
 //!
-//! Scheduling after allocation cannot move an instruction past another one that happens to have the same register, and
-//! with the few registers of a routine that is nearly every one. So routines are ordered here as well, where a register
-//! is written only once: what the longest chain waits for comes first. Their source can then say one thing after the
-//! other. Other functions keep their order: they have more registers, but also values that live long, which this would
-//! make spill.
+//! After allocation, the scheduler cannot move an instruction past another one that uses the same
+//! register by chance. With the few registers of a routine, that is nearly every instruction. So
+//! this pass schedules routines before allocation, where each register is written only once, and
+//! the source of a routine need not be in scheduled order. Other functions keep their order: they
+//! have more registers, but also long live ranges, which the pass would make spill.
 
 use super::VCode;
 use crate::inst::operands::OperandVisitor;
@@ -12,10 +12,11 @@ use crate::inst::{MInst, reg::Reg};
 use crate::list_sched::ListScheduler;
 use regalloc2::{OperandConstraint, OperandKind, OperandPos};
 
-/// Cycles from an integer operation to its user, for instructions that have no record of their own.
+/// Cycles from an integer operation to its user, for instructions without a record.
 const INTEGER: u32 = 7;
 
-/// Cycles until the result of an instruction that may move is there; none for one that may not.
+/// Returns the latency of an instruction in cycles. Returns `None` for an instruction that may not
+/// move.
 fn latency(inst: &MInst) -> Option<u32> {
     match inst {
         MInst::Op { op, dst: Some(_), .. } => {
@@ -27,17 +28,17 @@ fn latency(inst: &MInst) -> Option<u32> {
                 || !desc.implicit_defs.is_empty();
             (!stays).then(|| u32::from(desc.latency).max(1))
         }
-        // A register with a role of its own may be written more than once.
+        // A register with a special role may be written more than once.
         MInst::Move { dst, src } => (dst.as_virtual().is_some() && src.as_virtual().is_some()).then_some(INTEGER),
-        // A wide constant takes two instructions, one after the other.
+        // A wide constant takes two dependent instructions.
         MInst::Const { value, .. } => Some(if *value >> 16 == 0 { INTEGER } else { 2 * INTEGER }),
         _ => None,
     }
 }
 
-/// Orders the instructions of every block.
+/// Schedules the instructions of every block.
 pub fn run(vcode: &mut VCode) {
-    // They are collected again, in the new order.
+    // The operands are collected again later, in the new order.
     vcode.operands.clear();
     vcode.operand_ends.clear();
     let mut dependences = Dependences {
@@ -71,12 +72,12 @@ fn permute<T: Clone>(list: &mut [T], order: &[usize]) {
     }
 }
 
-/// What waits for what in a row of instructions.
+/// The dependence graph of consecutive instructions.
 struct Dependences {
     scheduler: ListScheduler,
-    /// Cycles until the result of each instruction is there.
+    /// The latency of each instruction in cycles.
     latencies: Vec<u32>,
-    /// For each virtual register the instruction of the row that writes it.
+    /// For each virtual register the instruction of the sequence that writes it.
     writers: Vec<Option<u32>>,
 }
 
@@ -84,42 +85,45 @@ impl Dependences {
     fn order(&mut self, insts: &mut [MInst]) -> &[usize] {
         self.scheduler.clear();
         for (index, inst) in (0..).zip(insts.iter_mut()) {
-            // Somebody after the row waits for what nobody in it uses.
+            // A result without a user in the sequence has a user after it.
             self.scheduler.add(self.latencies[index as usize], false);
-            inst.visit_operands(&mut Uses { of: self, index });
+            inst.visit_operands(&mut Uses {
+                dependences: self,
+                index,
+            });
         }
         for inst in insts {
-            inst.visit_operands(&mut Forget(&mut self.writers));
+            inst.visit_operands(&mut ClearWriters(&mut self.writers));
         }
         self.scheduler.run(|_| true)
     }
 }
 
-/// Makes an instruction wait for those that write what it reads. Nothing is written twice.
+/// Adds a dependence on each instruction that writes an operand. No register is written twice.
 struct Uses<'a> {
-    of: &'a mut Dependences,
+    dependences: &'a mut Dependences,
     index: u32,
 }
 
 impl OperandVisitor for Uses<'_> {
     fn operand(&mut self, reg: &mut Reg, _: OperandConstraint, kind: OperandKind, _: OperandPos) {
         let Some(vreg) = reg.as_virtual() else { return };
-        let writer = &mut self.of.writers[vreg.vreg()];
+        let writer = &mut self.dependences.writers[vreg.vreg()];
         match (kind, *writer) {
             (OperandKind::Def, _) => *writer = Some(self.index),
             (OperandKind::Use, Some(from)) => {
-                let latency = self.of.latencies[from as usize];
-                self.of.scheduler.depend(from, self.index, latency);
+                let latency = self.dependences.latencies[from as usize];
+                self.dependences.scheduler.depend(from, self.index, latency);
             }
             (OperandKind::Use, None) => {}
         }
     }
 }
 
-/// Empties the table for the next row.
-struct Forget<'a>(&'a mut [Option<u32>]);
+/// Clears the table for the next sequence.
+struct ClearWriters<'a>(&'a mut [Option<u32>]);
 
-impl OperandVisitor for Forget<'_> {
+impl OperandVisitor for ClearWriters<'_> {
     fn operand(&mut self, reg: &mut Reg, _: OperandConstraint, kind: OperandKind, _: OperandPos) {
         if let (OperandKind::Def, Some(vreg)) = (kind, reg.as_virtual()) {
             self.0[vreg.vreg()] = None;

@@ -12,7 +12,15 @@ use npu_sim::{Config, Lanes, Machine, Stop};
 use std::fmt::Write;
 
 /// The passes in the order of the pipeline.
-const PASSES: [&str; 7] = ["copyprop", "wrap", "masks", "jumps", "carried", "rename", "sched"];
+const PASSES: [&str; 7] = [
+    "copyprop",
+    "wrap",
+    "masks",
+    "rotation",
+    "loop_copies",
+    "rename",
+    "sched",
+];
 
 const CODE: u32 = 0x1000;
 const DATA: u32 = 0x2_0000;

@@ -3,7 +3,7 @@
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::settings::{self, Configurable};
-use cranelift_naplespu::explain::{Explanation, Maker, RULES, Reason};
+use cranelift_naplespu::explain::{Explanation, Producer, RULES, Reason};
 use cranelift_naplespu::{CompiledCode, Compiler, Isa, StageRequest, isa};
 use naplespu_filetests::runner;
 use naplespu_reader::ClifFile;
@@ -58,7 +58,7 @@ fn for_all(opt_level: &str, mut look: impl FnMut(&str, &CompiledCode, &Explanati
 
 #[test]
 fn every_instruction_has_a_reason() {
-    let mut makers = HashSet::new();
+    let mut producers = HashSet::new();
     let mut seen = HashSet::new();
     for opt_level in ["none", "speed"] {
         for_all(opt_level, |name, code, explanation, ctx| {
@@ -91,36 +91,36 @@ fn every_instruction_has_a_reason() {
                         );
                         seen.extend(rules.iter().map(|rule| (rule.term, rule.place, rule.text)));
                     }
-                    Reason::Maker(maker) => {
+                    Reason::Producer(producer) => {
                         // Somebody wants it.
                         assert!(
-                            !matches!(maker, Maker::Constant | Maker::Edge) || known.inst.is_some(),
+                            !matches!(producer, Producer::Constant | Producer::Edge) || known.inst.is_some(),
                             "{name}: {known:?}"
                         );
-                        makers.insert(*maker);
+                        producers.insert(*producer);
                     }
                 }
             }
         });
     }
-    assert!(!makers.contains(&Maker::Text));
-    for maker in [
-        Maker::Argument,
-        Maker::Constant,
-        Maker::Edge,
-        Maker::TryCall,
-        Maker::Move,
-        Maker::Spill,
-        Maker::Reload,
-        Maker::Prologue,
-        Maker::Epilogue,
-        Maker::Landing,
-        Maker::Trap,
-        Maker::Carried,
-        Maker::Jumps,
-        Maker::Hazard,
+    assert!(!producers.contains(&Producer::Text));
+    for producer in [
+        Producer::Argument,
+        Producer::Constant,
+        Producer::Edge,
+        Producer::TryCall,
+        Producer::Move,
+        Producer::Spill,
+        Producer::Reload,
+        Producer::Prologue,
+        Producer::Epilogue,
+        Producer::Landing,
+        Producer::Trap,
+        Producer::LoopCopies,
+        Producer::Rotation,
+        Producer::Hazard,
     ] {
-        assert!(makers.contains(&maker), "nothing is a {}", maker.name());
+        assert!(producers.contains(&producer), "nothing is a {}", producer.name());
     }
     assert!(seen.len() > 800, "{} of {} rules", seen.len(), RULES.len());
 }

@@ -4,7 +4,7 @@ use super::clif::{Line, Origin};
 use super::sheet::{Sheet, Word};
 use super::timed::{MAX_STEPS, Run};
 use cranelift_codegen::ir::Inst;
-use cranelift_naplespu::explain::{Explained, Maker, Reason, Rule};
+use cranelift_naplespu::explain::{Explained, Producer, Reason, Rule};
 use naplespu_filetests::Verdict;
 use naplespu_jit::InstCycles;
 use npu_mc::InstDesc;
@@ -51,19 +51,19 @@ fn kind(reason: &Reason) -> (&'static str, &'static str) {
     match reason {
         Reason::Rules(rules) if rules.first().is_some_and(|rule| rule.place.starts_with("isle/")) => ("isle", "isle"),
         Reason::Rules(_) => ("td", "td"),
-        Reason::Maker(maker) => match maker {
-            Maker::Move => ("move", "alloc"),
-            Maker::Spill => ("spill", "alloc"),
-            Maker::Reload => ("reload", "alloc"),
-            Maker::Prologue | Maker::Epilogue => ("frame", "frame"),
-            Maker::Argument => ("arg", "frame"),
-            Maker::Landing => ("catch", "frame"),
-            Maker::Constant => ("const", "const"),
-            Maker::Trap => ("trap", "trap"),
-            Maker::Edge => ("edge", "other"),
-            Maker::TryCall => ("call", "other"),
-            Maker::Relax => ("far", "other"),
-            Maker::Hazard => ("wait", "other"),
+        Reason::Producer(producer) => match producer {
+            Producer::Move => ("move", "alloc"),
+            Producer::Spill => ("spill", "alloc"),
+            Producer::Reload => ("reload", "alloc"),
+            Producer::Prologue | Producer::Epilogue => ("frame", "frame"),
+            Producer::Argument => ("arg", "frame"),
+            Producer::Landing => ("catch", "frame"),
+            Producer::Constant => ("const", "const"),
+            Producer::Trap => ("trap", "trap"),
+            Producer::Edge => ("edge", "other"),
+            Producer::TryCall => ("call", "other"),
+            Producer::Relax => ("far", "other"),
+            Producer::Hazard => ("wait", "other"),
             _ => ("pass", "other"),
         },
     }
@@ -148,7 +148,7 @@ fn head(out: &mut String, title: &Title<'_>, sheets: &[Sheet]) {
     out.push_str(
         "<div class=\"key\"><span><b class=\"td\">td</b> rule made from a pattern of td</span><span><b class=\"isle\">isle</b> rule written in ISLE</span>\
          <span><b class=\"alloc\">move spill reload</b> register allocation</span><span><b class=\"frame\">frame arg</b> frame and arguments</span>\
-         <span><b class=\"const\">const</b> constant</span><span><b class=\"trap\">trap</b> end of a trap</span><span><b class=\"other\">others</b> passes</span><span><i>italic</i> made by optimization, grouped with its user</span></div>\n",
+         <span><b class=\"const\">const</b> constant</span><span><b class=\"trap\">trap</b> trap sequence</span><span><b class=\"other\">others</b> passes</span><span><i>italic</i> made by optimization, grouped with its user</span></div>\n",
     );
     if sheets.len() > 1 {
         out.push_str("<nav>");
@@ -335,7 +335,7 @@ fn why(notes: &mut Notes, known: &Explained) -> (String, String) {
             let link = format!("<a class=\"why {class}\" href=\"#{first}\" title=\"{reason}\">{word}</a>");
             (format!(" data-y=\"{reason}\" data-r=\"{}\"", numbers.join(" ")), link)
         }
-        Reason::Maker(_) => (
+        Reason::Producer(_) => (
             format!(" data-y=\"{reason}\" data-m=\"{reason}\""),
             format!("<span class=\"why {class}\" title=\"{reason}\">{word}</span>"),
         ),
