@@ -28,6 +28,7 @@ mod convert;
 mod dynamic;
 mod lanewise;
 mod pairs;
+mod partitions;
 mod routines;
 mod rules;
 mod scalarize;
@@ -35,7 +36,6 @@ mod stacks;
 mod table;
 mod tables;
 mod tls;
-mod webs;
 mod zeros;
 
 pub(crate) use casts::moved_lanes;

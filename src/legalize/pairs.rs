@@ -7,11 +7,11 @@
 //! adjacent in memory, so loads and stores shuffle them. The representation suits vectors that come
 //! from memory or single lanes and end there.
 //!
-//! Values that are connected by instructions form a web, as in `webs.rs`. A web stays scalar lanes
+//! Values that are connected by instructions form a partition, as in `partitions.rs`. A partition stays scalar lanes
 //! if it leaves the function, joins at a block parameter, contains an instruction that this file
 //! does not support, or costs as many instructions in registers.
 
-use super::webs::{Cost, Webs};
+use super::partitions::{Cost, Partitions};
 use crate::error::CompileError;
 use crate::inst::LANES;
 use crate::intrinsics::PseudoCalls;
@@ -24,7 +24,7 @@ use cranelift_codegen::ir::{
 use npu_mc::machine::WORD_SLOT as WORD;
 use rustc_hash::FxHashMap;
 
-/// The number of instructions that load the constants of a web: masks and indices of shuffles.
+/// The number of instructions that load the constants of a partition: masks and indices of shuffles.
 const CONSTANTS: u32 = 10;
 
 /// The low and the high words of all lanes.
@@ -34,36 +34,36 @@ struct Pair {
     high: Value,
 }
 
-/// Rewrites the webs that cost fewer instructions in two registers. In `order`, definitions precede
+/// Rewrites the partitions that cost fewer instructions in two registers. In `order`, definitions precede
 /// uses.
 ///
 /// # Errors
 ///
-/// [`CompileError::Internal`] if an instruction of a rewritten web has an operand that was not
+/// [`CompileError::Internal`] if an instruction of a rewritten partition has an operand that was not
 /// rewritten.
 pub(super) fn run(func: &mut Function, order: &[Block], calls: &mut PseudoCalls) -> Result<(), CompileError> {
     let some = func.dfg.values().any(|value| is_pair(func.dfg.value_type(value)));
     if !some {
         return Ok(());
     }
-    let mut webs = Webs::default();
+    let mut partitions = Partitions::default();
     let mut insts = Vec::new();
     for &block in order {
         for &param in func.dfg.block_params(block) {
             if is_pair(func.dfg.value_type(param)) {
-                let web = webs.number(param);
-                webs.webs[web].is_fixed = true;
+                let partition = partitions.number(param);
+                partitions.partitions[partition].is_fixed = true;
             }
         }
         for inst in func.layout.block_insts(block) {
-            insts.extend(visit(func, inst, &mut webs).map(|web| (inst, web)));
+            insts.extend(visit(func, inst, &mut partitions).map(|partition| (inst, partition)));
         }
     }
-    let chosen = |(inst, web): (Inst, usize)| {
-        let root = webs.root(web);
-        let web = webs.webs[root];
-        let better = web.cost.as_register + CONSTANTS < web.cost.as_lanes;
-        (better && !web.is_fixed).then_some(inst)
+    let chosen = |(inst, partition): (Inst, usize)| {
+        let root = partitions.root(partition);
+        let partition = partitions.partitions[root];
+        let better = partition.cost.as_register + CONSTANTS < partition.cost.as_lanes;
+        (better && !partition.is_fixed).then_some(inst)
     };
     let insts: Vec<Inst> = insts.into_iter().filter_map(chosen).collect();
     let mut rewriter = Rewriter {
@@ -89,28 +89,28 @@ fn i64_by_sixteen() -> Option<Type> {
     types::I64.by(LANES as u32)
 }
 
-/// Adds an instruction to the web of its operands and results. Returns the web, or `None` if it has
+/// Adds an instruction to the partition of its operands and results. Returns the partition, or `None` if it has
 /// no such value.
-fn visit(func: &Function, inst: Inst, webs: &mut Webs) -> Option<usize> {
+fn visit(func: &Function, inst: Inst, partitions: &mut Partitions) -> Option<usize> {
     let dfg = &func.dfg;
     let operands = dfg.inst_values(inst).map(|value| dfg.resolve_aliases(value));
     let all = operands.chain(dfg.inst_results(inst).iter().copied());
     let mut pairs = all.filter(|&value| is_pair(dfg.value_type(value)));
     let first = pairs.next()?;
-    let web = webs.number(first);
+    let partition = partitions.number(first);
     for value in pairs {
-        let other = webs.number(value);
-        webs.join(web, other);
+        let other = partitions.number(value);
+        partitions.join(partition, other);
     }
-    let web = webs.root(web);
+    let partition = partitions.root(partition);
     match cost(func, inst, dfg.value_type(first).lane_count()) {
         Some(cost) => {
-            webs.webs[web].cost.as_lanes += cost.as_lanes;
-            webs.webs[web].cost.as_register += cost.as_register;
+            partitions.partitions[partition].cost.as_lanes += cost.as_lanes;
+            partitions.partitions[partition].cost.as_register += cost.as_register;
         }
-        None => webs.webs[web].is_fixed = true,
+        None => partitions.partitions[partition].is_fixed = true,
     }
-    Some(web)
+    Some(partition)
 }
 
 /// Returns the cost of an instruction, or `None` if it has no form on pairs.

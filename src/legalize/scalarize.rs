@@ -11,7 +11,7 @@
 use super::conditions::Legality;
 use super::rules::{rules as rules_of, unsupported};
 use super::zeros::zero;
-use super::{casts, pairs, webs};
+use super::{casts, pairs, partitions};
 use crate::error::{CompileError, Refusal};
 use crate::intrinsics::PseudoCalls;
 use crate::isa::Isa;
@@ -89,7 +89,7 @@ pub fn run(func: &mut Function, isa: &Isa) -> Result<Vec<Refusal>, CompileError>
     }
     let name = func.name.to_string();
     let legality = Legality::new(isa.flags(), isa.settings());
-    let apart = webs::find(func, &order, &cfg, &domtree, legality);
+    let apart = partitions::find(func, &order, &cfg, &domtree, legality);
     let mut splitter = Splitter {
         apart,
         parts: FxHashMap::default(),

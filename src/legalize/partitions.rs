@@ -3,7 +3,7 @@
 //! Moving a vector to and from a register is expensive: a load shuffles the words of a line, and a
 //! store packs them into bytes. So vectors that are only copied, or loaded, used once in arithmetic
 //! and stored, cost fewer instructions as scalars. Values that are connected by instructions form a
-//! web, which is either in registers or split. A web stays in registers if it leaves the function,
+//! partition, which is either in registers or split. A partition stays in registers if it leaves the function,
 //! joins at a block parameter or contains an instruction that this file does not support.
 
 use super::conditions::Legality;
@@ -26,36 +26,36 @@ pub(super) struct Cost {
 
 /// A partition of vector values that share their representation.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Web {
+pub(super) struct Partition {
     pub(super) cost: Cost,
     /// The representation does not depend on the cost: registers here, lanes in `pairs.rs`.
     pub(super) is_fixed: bool,
-    /// The web loads or stores outside of loops, so its constants are loaded for it alone.
+    /// The partition loads or stores outside of loops, so its constants are loaded for it alone.
     loads: bool,
     stores: bool,
 }
 
 /// Disjoint sets of values, with union and find.
 #[derive(Default)]
-pub(super) struct Webs {
+pub(super) struct Partitions {
     numbers: FxHashMap<Value, usize>,
     parents: Vec<usize>,
-    pub(super) webs: Vec<Web>,
+    pub(super) partitions: Vec<Partition>,
 }
 
-impl Webs {
-    /// Returns the web of a value; creates one if it has none.
+impl Partitions {
+    /// Returns the partition of a value; creates one if it has none.
     pub(super) fn number(&mut self, value: Value) -> usize {
         let next = self.parents.len();
         let number = *self.numbers.entry(value).or_insert(next);
         if number == next {
             self.parents.push(next);
-            self.webs.push(Web::default());
+            self.partitions.push(Partition::default());
         }
         self.root(number)
     }
 
-    /// Returns the representative of a web.
+    /// Returns the representative of a partition.
     pub(super) fn root(&mut self, mut number: usize) -> usize {
         while self.parents[number] != number {
             self.parents[number] = self.parents[self.parents[number]];
@@ -64,12 +64,12 @@ impl Webs {
         number
     }
 
-    /// Merges two webs.
+    /// Merges two partitions.
     pub(super) fn join(&mut self, a: usize, b: usize) -> usize {
         let (a, b) = (self.root(a), self.root(b));
         if a != b {
-            let (x, y) = (self.webs[a], self.webs[b]);
-            self.webs[a] = Web {
+            let (x, y) = (self.partitions[a], self.partitions[b]);
+            self.partitions[a] = Partition {
                 cost: Cost {
                     as_lanes: x.cost.as_lanes + y.cost.as_lanes,
                     as_register: x.cost.as_register + y.cost.as_register,
@@ -92,39 +92,43 @@ pub fn find(
     domtree: &DominatorTree,
     legality: Legality<'_>,
 ) -> FxHashSet<Value> {
-    let mut webs = Webs::default();
+    let mut partitions = Partitions::default();
     let mut loops = LoopAnalysis::new();
     loops.compute(func, cfg, domtree);
     for &block in order {
         for &param in func.dfg.block_params(block) {
             if is_short(func.dfg.value_type(param)) {
-                let web = webs.number(param);
-                webs.webs[web].is_fixed = true;
+                let partition = partitions.number(param);
+                partitions.partitions[partition].is_fixed = true;
             }
         }
         let in_loop = loops.innermost_loop(block).is_some();
         for inst in func.layout.block_insts(block) {
-            visit(func, inst, in_loop, legality, &mut webs);
+            visit(func, inst, in_loop, legality, &mut partitions);
         }
     }
-    let values: Vec<(Value, usize)> = webs.numbers.iter().map(|(&value, &number)| (value, number)).collect();
+    let values: Vec<(Value, usize)> = partitions
+        .numbers
+        .iter()
+        .map(|(&value, &number)| (value, number))
+        .collect();
     let mut found = FxHashSet::default();
     for (value, number) in values {
-        let root = webs.root(number);
-        let web = webs.webs[root];
+        let root = partitions.root(number);
+        let partition = partitions.partitions[root];
         // Instructions that load the address of the constants, and one or two constants.
-        let constants = match (web.loads, web.stores) {
+        let constants = match (partition.loads, partition.stores) {
             (false, false) => 0,
             (loads, stores) => 2 + u32::from(loads) + 2 * u32::from(stores),
         };
-        if !web.is_fixed && web.cost.as_lanes <= web.cost.as_register + constants {
+        if !partition.is_fixed && partition.cost.as_lanes <= partition.cost.as_register + constants {
             found.insert(value);
         }
     }
     found
 }
 
-fn visit(func: &Function, inst: Inst, in_loop: bool, legality: Legality<'_>, webs: &mut Webs) {
+fn visit(func: &Function, inst: Inst, in_loop: bool, legality: Legality<'_>, partitions: &mut Partitions) {
     let dfg = &func.dfg;
     let operands = dfg.inst_values(inst).map(|value| dfg.resolve_aliases(value));
     let all = operands.chain(dfg.inst_results(inst).iter().copied());
@@ -132,23 +136,23 @@ fn visit(func: &Function, inst: Inst, in_loop: bool, legality: Legality<'_>, web
     let Some((&first, rest)) = short.split_first() else {
         return;
     };
-    let mut web = webs.number(first);
+    let mut partition = partitions.number(first);
     for &value in rest {
-        let other = webs.number(value);
-        web = webs.join(web, other);
+        let other = partitions.number(value);
+        partition = partitions.join(partition, other);
     }
     let ty = dfg.value_type(first);
     let cost = cost(func, inst, ty, legality);
-    let web = &mut webs.webs[web];
+    let partition = &mut partitions.partitions[partition];
     let Some(cost) = cost else {
-        web.is_fixed = true;
+        partition.is_fixed = true;
         return;
     };
-    web.cost.as_lanes += cost.as_lanes;
-    web.cost.as_register += cost.as_register;
+    partition.cost.as_lanes += cost.as_lanes;
+    partition.cost.as_register += cost.as_register;
     let opcode = dfg.insts[inst].opcode();
-    web.loads |= !in_loop && opcode == Opcode::Load && ty.bytes() > 4;
-    web.stores |= !in_loop && opcode == Opcode::Store && ty.bytes() > 8;
+    partition.loads |= !in_loop && opcode == Opcode::Load && ty.bytes() > 4;
+    partition.stores |= !in_loop && opcode == Opcode::Store && ty.bytes() > 8;
 }
 
 /// Returns the cost of an instruction on a type, or `None` if it belongs in a register at any cost.
