@@ -1,6 +1,6 @@
 //===- NaplesPUCosts.td - how many machine instructions CLIF instructions are -===//
 //
-// Made by `cargo test --test docs`, which measures what this compiler makes; do not edit. The columns are those of NaplesPUTypes.
+// Made by `cargo test --test all docs::`, which measures what this compiler makes; do not edit. The columns are those of NaplesPUTypes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//! Compiled and simulated functions against the interpreter: the body of `tests/differential.rs`, without end.
+//! Compiled and simulated functions against the interpreter: the body of `crates/naplespu-fuzz/tests/all/differential.rs`, without end.
 
 #![no_main]
 

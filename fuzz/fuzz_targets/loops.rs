@@ -1,4 +1,4 @@
-//! Loops over memory against the interpreter: the body of `tests/differential_loops.rs`, without end.
+//! Loops over memory against the interpreter: the body of `crates/naplespu-fuzz/tests/all/differential_loops.rs`, without end.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any valid function is compiled or refused: the body of `crates/naplespu-fuzz/tests/never_panics.rs`, without end.
+//! Any valid function is compiled or refused: the body of `crates/naplespu-fuzz/tests/all/never_panics.rs`, without end.
 
 #![no_main]
 

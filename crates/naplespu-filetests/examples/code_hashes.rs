@@ -1,4 +1,4 @@
-//! Hashes of the code of all filetests and routines of the runtime, at both levels of optimization: shows whether a change of the compiler changes code.
+//! Hashes of the code of all filetests, those of the generators too, and routines of the runtime, at both levels of optimization: shows whether a change of the compiler changes code.
 //!
 //!     cargo run --release -p naplespu-filetests --example code_hashes > before
 //!     cargo run --release -p naplespu-filetests --example code_hashes -- before   # which functions have other code now
@@ -16,6 +16,8 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
 use cranelift_naplespu::Isa;
 use naplespu_filetests::runner;
+use naplespu_fuzz::shape_files::shape_files;
+use naplespu_fuzz::vector_files::vector_files;
 use naplespu_reader::config::FileConfigs;
 use naplespu_reader::panics::caught;
 use naplespu_reader::parse::ClifFile;
@@ -25,7 +27,6 @@ use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The levels at which functions are compiled.
 const LEVELS: [&str; 2] = ["none", "speed"];
@@ -75,10 +76,8 @@ impl Case {
 }
 
 /// All functions of a file at both levels, with each configuration of the file.
-fn cases(root: &Path, path: &Path, cases: &mut Vec<Case>) -> Result<(), String> {
-    let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
-    let bytes = std::fs::read(path).map_err(|error| format!("{name}: {error}"))?;
-    let file = ClifFile::parse(&name, &bytes);
+fn cases(name: &str, bytes: &[u8], cases: &mut Vec<Case>) -> Result<(), String> {
+    let file = ClifFile::parse(name, bytes);
     for level in LEVELS {
         let pins = [format!("opt_level={level}")];
         let config = FileConfigs::read(&file.header, None, &pins, &mut Vec::new());
@@ -96,29 +95,6 @@ fn cases(root: &Path, path: &Path, cases: &mut Vec<Case>) -> Result<(), String> 
         }
     }
     Ok(())
-}
-
-/// The results of `each` on all numbers below `count`, by two threads with large stacks.
-fn in_parallel<T: Send>(count: usize, each: impl Fn(usize) -> T + Sync) -> Result<Vec<T>, String> {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let taken = std::iter::from_fn(|| Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&at| at < count));
-        taken.map(|at| (at, each(at))).collect::<Vec<_>>()
-    };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let parts = std::thread::scope(|scope| {
-        let started: Vec<_> = (0..threads)
-            .map(|_| scope.spawn(|| runner::with_large_stack(work)))
-            .collect();
-        let joined = started.into_iter().map(|thread| thread.join());
-        joined.collect::<Result<Vec<_>, _>>()
-    });
-    let mut all = Vec::with_capacity(count);
-    for part in parts.map_err(|_| "a thread panicked".to_owned())? {
-        all.extend(part.map_err(|error| error.to_string())?);
-    }
-    all.sort_by_key(|&(at, _)| at);
-    Ok(all.into_iter().map(|(_, result)| result).collect())
 }
 
 /// Prints the functions whose code is another than in the file.
@@ -152,23 +128,25 @@ fn compare(before: &Path, lines: &[(String, Code)]) -> Result<bool, String> {
 #[cfg(feature = "rule-switches")]
 fn rules(cases: &[Case]) -> Result<bool, String> {
     use cranelift_naplespu::rule_switches::{RULES, take_matched, turn_off};
-    let compiled = in_parallel(cases.len(), |at| {
+    let compiled = runner::in_parallel(cases.len(), |at| {
         turn_off(None);
         let code = cases[at].compile();
         (code, take_matched())
-    })?;
+    })
+    .map_err(|error| error.to_string())?;
     let mut users: Vec<Vec<usize>> = vec![Vec::new(); RULES.len()];
     for (case, (_, matched)) in compiled.iter().enumerate() {
         for &rule in matched {
             users[rule].push(case);
         }
     }
-    let decides = in_parallel(RULES.len(), |rule| {
+    let decides = runner::in_parallel(RULES.len(), |rule| {
         turn_off(Some(rule));
         users[rule]
             .iter()
             .any(|&case| cases[case].compile() != compiled[case].0)
-    })?;
+    })
+    .map_err(|error| error.to_string())?;
     let mut nothing = 0;
     for (rule, (place, text)) in RULES.iter().enumerate() {
         if !decides[rule] {
@@ -192,13 +170,18 @@ fn run() -> Result<bool, String> {
     let files: Vec<PathBuf> = runner::find(&folders).map_err(|(path, error)| format!("{}: {error}", path.display()))?;
     let mut all = Vec::new();
     for path in files {
-        cases(&root, &path, &mut all)?;
+        let name = path.strip_prefix(&root).unwrap_or(&path).display().to_string();
+        let bytes = std::fs::read(&path).map_err(|error| format!("{name}: {error}"))?;
+        cases(&name, &bytes, &mut all)?;
+    }
+    for file in vector_files().into_iter().chain(shape_files()) {
+        cases(&format!("generated/{}", file.name), file.text.as_bytes(), &mut all)?;
     }
     let argument = std::env::args().nth(1);
     if argument.as_deref() == Some("--rules") {
         return rules(&all);
     }
-    let codes = in_parallel(all.len(), |at| all[at].compile())?;
+    let codes = runner::in_parallel(all.len(), |at| all[at].compile()).map_err(|error| error.to_string())?;
     let lines: Vec<(String, Code)> = all.into_iter().map(|case| case.key).zip(codes).collect();
     match argument {
         Some(before) => compare(Path::new(&before), &lines),

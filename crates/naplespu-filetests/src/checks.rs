@@ -111,7 +111,7 @@ fn called(file: &ClifFile, lines: &RunLines) -> Vec<bool> {
 }
 
 /// The names of functions and symbols that a function declares.
-fn references(case: &FunctionCase) -> Vec<String> {
+pub fn references(case: &FunctionCase) -> Vec<String> {
     let func = &case.func;
     let callees = func.dfg.ext_funcs.values().map(|callee| &callee.name);
     let symbols = func.global_values.values().filter_map(|data| match data {

@@ -105,6 +105,11 @@ impl RunLines {
         RunLines { list }
     }
 
+    /// The lines.
+    pub fn list(&self) -> &[RunLine] {
+        &self.list
+    }
+
     /// Whether a function has a run line.
     pub fn cover(&self, function: usize) -> bool {
         self.list.iter().any(|l| l.function == function)
@@ -122,21 +127,7 @@ impl RunLines {
     ) {
         for line in &mut self.list {
             let case = &file.functions[line.function];
-            let result = match &line.command {
-                Err(error) => Err(error.clone()),
-                Ok(command) => {
-                    let (Command::Returns(RunCommand::Print(invocation) | RunCommand::Run(invocation, ..))
-                    | Command::Traps(invocation, _)) = command;
-                    let result = call(case, &invocation.args);
-                    let bare = !directive(&line.comment.text).contains(':');
-                    match command {
-                        Command::Returns(command) => {
-                            result.and_then(|actual| judge(command, bare, &actual, &case.func.signature))
-                        }
-                        Command::Traps(_, code) => judge_trap(code, result, &case.func.signature),
-                    }
-                }
-            };
+            let result = line.check(case, &mut call);
             let (verdict, reason) = match result {
                 Ok(printed) => {
                     if let Some(text) = printed
@@ -211,6 +202,46 @@ impl RunLines {
 }
 
 impl RunLine {
+    /// Byte offset of its comment in the file.
+    pub fn offset(&self) -> usize {
+        self.comment.offset
+    }
+
+    /// The arguments of the call, if the line was understood.
+    pub fn arguments(&self) -> &[DataValue] {
+        match &self.command {
+            Ok(
+                Command::Returns(RunCommand::Print(invocation) | RunCommand::Run(invocation, ..))
+                | Command::Traps(invocation, _),
+            ) => &invocation.args,
+            Err(_) => &[],
+        }
+    }
+
+    /// Whether the line expects a trap.
+    pub fn traps(&self) -> bool {
+        matches!(self.command, Ok(Command::Traps(..)))
+    }
+
+    /// Makes the call with `call` and compares what comes of it with what the line expects; gives the text of a `print:`.
+    ///
+    /// # Errors
+    ///
+    /// See [`CallError`].
+    pub fn check(
+        &self,
+        case: &FunctionCase,
+        call: impl FnOnce(&FunctionCase, &[DataValue]) -> Result<Vec<DataValue>, CallError>,
+    ) -> Result<Option<String>, CallError> {
+        let command = self.command.as_ref().map_err(Clone::clone)?;
+        let result = call(case, self.arguments());
+        let bare = !directive(&self.comment.text).contains(':');
+        match command {
+            Command::Returns(command) => result.and_then(|actual| judge(command, bare, &actual, &case.func.signature)),
+            Command::Traps(_, code) => judge_trap(code, result, &case.func.signature),
+        }
+    }
+
     fn new(file: &ClifFile, function: usize, comment: &Comment) -> RunLine {
         let signature = &file.functions[function].func.signature;
         let command = match directive(&comment.text).strip_prefix("trap") {

@@ -154,6 +154,30 @@ pub fn with_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<
     })
 }
 
+/// The results of `each` on all numbers below `count`, in order, by as many threads with large stacks as the host has processors.
+///
+/// # Errors
+///
+/// If a thread cannot be started, or panicked.
+pub fn in_parallel<T: Send>(count: usize, each: impl Fn(usize) -> T + Sync) -> io::Result<Vec<T>> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let taken = std::iter::from_fn(|| Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&at| at < count));
+        taken.map(|at| (at, each(at))).collect::<Vec<_>>()
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let mut all = thread::scope(|scope| {
+        let started: Vec<_> = (0..threads).map(|_| scope.spawn(|| with_large_stack(work))).collect();
+        let mut all = Vec::with_capacity(count);
+        for thread in started {
+            all.extend(thread.join().map_err(|_| io::Error::other("a thread panicked"))??);
+        }
+        io::Result::Ok(all)
+    })?;
+    all.sort_by_key(|&(at, _)| at);
+    Ok(all.into_iter().map(|(_, result)| result).collect())
+}
+
 /// The report: one line per function with file, name, result and reason, separated by tabs.
 pub fn report(outcomes: &[FileOutcome]) -> String {
     let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -22,6 +22,7 @@ mod host;
 mod library;
 mod link;
 mod parallel;
+mod recipe;
 mod threads;
 mod tls;
 mod trace;

@@ -1,0 +1,137 @@
+//! Passes over machine instructions, one at a time, as text in and text out: every `.s` file under `filetests/post_ra/`.
+//!
+//! The first line names the pass, and the registers that the function may change if they are not all; then come a comment and
+//! the function; what becomes of it stands after `// becomes`. `CRANELIFT_TEST_BLESS=1` rewrites that.
+
+#[path = "../../../../benches/growth/passes.rs"]
+mod passes;
+
+use cranelift_naplespu::abi::registers::RegisterSet;
+use cranelift_naplespu::internals::{MachFunction, parse_function, run_pass};
+use passes::{PASSES, straight_line};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn files() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../filetests/post_ra");
+    let entries = fs::read_dir(folder).expect("the folder");
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    files.sort();
+    files
+}
+
+/// The words of the first line after `test post_ra`.
+fn header(source: &str) -> Vec<&str> {
+    let first = source.lines().next().unwrap_or_default();
+    let words = first
+        .strip_prefix("// test post_ra ")
+        .expect("`// test post_ra PASS` first");
+    words.split_whitespace().collect()
+}
+
+fn check(path: &Path, bless: bool) -> Result<(), String> {
+    let source = fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let header = header(&source);
+    let registers = match header.as_slice() {
+        [_] => RegisterSet::All,
+        [_, "preserve_all"] => RegisterSet::PreserveAll,
+        _ => return Err(format!("what is {header:?}?")),
+    };
+    let (given, expected) = source.split_once("// becomes\n").ok_or("no line `// becomes`")?;
+    let mut func = parse_function(given)?;
+    run_pass(header[0], &mut func, registers).map_err(|error| error.to_string())?;
+    let found: String = func.to_string().lines().map(|line| format!("// {line}\n")).collect();
+    if bless {
+        return fs::write(path, format!("{given}// becomes\n{found}")).map_err(|error| error.to_string());
+    }
+    if found != expected {
+        return Err(format!("expected\n{expected}found\n{found}"));
+    }
+    Ok(())
+}
+
+#[test]
+fn passes_do_what_their_files_say() {
+    let bless = std::env::var_os("CRANELIFT_TEST_BLESS").is_some_and(|value| value == "1");
+    let failures: Vec<String> = files()
+        .iter()
+        .filter_map(|path| Some(format!("{}: {}", path.display(), check(path, bless).err()?)))
+        .collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn every_pass_has_files() {
+    let sources: Vec<String> = files()
+        .iter()
+        .map(|path| fs::read_to_string(path).expect("the file"))
+        .collect();
+    for &pass in PASSES {
+        let count = sources.iter().filter(|source| header(source)[0] == pass).count();
+        assert!(count >= 2, "{pass} has {count} files");
+    }
+}
+
+/// Of a thread: how often it allocated, and how many bytes.
+type Allocated = (usize, usize);
+
+/// Counts what each thread allocates.
+struct Counting;
+
+thread_local! {
+    static ALLOCATED: Cell<Allocated> = const { Cell::new((0, 0)) };
+}
+
+fn count(bytes: usize) {
+    let (blocks, sum) = ALLOCATED.get();
+    ALLOCATED.set((blocks + 1, sum + bytes));
+}
+
+// SAFETY: the system's allocator does the work.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size());
+        // SAFETY: as the caller's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: as the caller's.
+        unsafe { System.dealloc(block, layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count(size);
+        // SAFETY: as the caller's.
+        unsafe { System.realloc(block, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Four times the code takes four times the memory, not sixteen times. Counted is what a pass allocates, which is the same on any machine, however busy;
+/// `cargo bench --bench compile` measures the time.
+#[test]
+fn memory_grows_with_the_code() {
+    let [small, large] = [300, 1200].map(|rounds| parse_function(&straight_line(rounds)).expect("a function"));
+    let allocated = |pass: &str, source: &MachFunction| {
+        let mut func = source.clone();
+        let (blocks, bytes) = ALLOCATED.get();
+        run_pass(pass, &mut func, RegisterSet::PreserveAll).expect("the pass");
+        let after = ALLOCATED.get();
+        (after.0 - blocks, after.1 - bytes)
+    };
+    for pass in PASSES {
+        let (few, many) = (allocated(pass, &small), allocated(pass, &large));
+        // Tables grow by doubling: the last step may be one of many.
+        let grows = |few: usize, many: usize, more: usize| many <= 8 * few + more;
+        assert!(
+            grows(few.0, many.0, 64) && grows(few.1, many.1, 4096),
+            "{pass}: blocks and bytes for 300 rounds {few:?}, for 1200 {many:?}"
+        );
+        assert_eq!(allocated(pass, &large), many, "{pass}: another count the second time");
+    }
+}

@@ -1,0 +1,61 @@
+//! The files of the generators, each as a filetest. They are never written anywhere: the name of a file is the seed of its random numbers, so it has the
+//! same functions and run lines every time.
+
+use naplespu_filetests::file::{self, Options};
+use naplespu_filetests::{FileOutcome, Verdict, runner};
+use naplespu_fuzz::shape_files::shape_files;
+use naplespu_fuzz::vector_files::{VectorFile, vector_files};
+use std::collections::BTreeSet;
+
+#[test]
+fn operations_on_sixteen_lanes_do_what_the_model_says() {
+    let files = vector_files();
+    assert!(files.len() > 90, "{} files", files.len());
+    hold(&files);
+}
+
+#[test]
+fn operations_on_other_numbers_of_lanes_do_what_the_model_says() {
+    let files = shape_files();
+    assert!(files.len() > 20, "{} files", files.len());
+    hold(&files);
+}
+
+/// Tests the files; those that fail are shown with the functions that do.
+fn hold(files: &[VectorFile]) {
+    let names: BTreeSet<&str> = files.iter().map(|file| file.name.as_str()).collect();
+    assert_eq!(names.len(), files.len(), "two files of one name");
+    let options = Options::default();
+    let outcomes = runner::in_parallel(files.len(), |at| {
+        file::test(&files[at].name, files[at].text.as_bytes(), &options)
+    });
+    let failures: String = outcomes.unwrap().iter().filter_map(failure).collect();
+    assert!(failures.is_empty(), "{failures}");
+}
+
+/// What is wrong with a file, and the CLIF of it: its header, and each function that does not pass with all that follows it.
+fn failure(outcome: &FileOutcome) -> Option<String> {
+    let functions = outcome
+        .functions
+        .iter()
+        .map(|function| (&function.name, function.verdict));
+    let lines = outcome.lines.iter().map(|line| (&line.text, line.verdict));
+    let is_good = |(_, verdict): (&String, Verdict)| verdict == Verdict::Passed;
+    if outcome.verdict == Verdict::Passed && functions.clone().chain(lines).all(is_good) {
+        return None;
+    }
+    let text = &outcome.source.text;
+    let mut pieces = text.split("\nfunction ");
+    let mut shown = format!("{}\n{}", outcome.render(), pieces.next().unwrap_or_default());
+    let bad: Vec<&String> = functions
+        .filter(|function| !is_good(*function))
+        .map(|(name, _)| name)
+        .collect();
+    for piece in pieces {
+        let name = piece.split('(').next().unwrap_or_default();
+        if bad.iter().any(|bad| *bad == name) {
+            shown += &format!("\nfunction {piece}");
+        }
+    }
+    Some(shown)
+}

@@ -1,0 +1,22 @@
+//! All tests of the crate, but for those that want a debugger or a simulation of the hardware.
+
+mod assembly;
+mod cache;
+mod cli;
+mod docs;
+mod explain;
+mod gdb;
+mod html;
+mod link;
+#[cfg(feature = "jit")]
+mod translated;
+mod waits;
+
+use naplespu_reader::panics;
+use std::sync::Once;
+
+/// Lets panics that a test catches print nothing. The hook is that of the process, which all tests share.
+fn silence_caught_panics() {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| std::panic::set_hook(panics::hook(std::panic::take_hook())));
+}

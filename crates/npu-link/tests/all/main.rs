@@ -1,0 +1,5 @@
+//! All tests of the crate.
+
+mod incremental;
+mod layout;
+mod reach;

@@ -1,0 +1,5 @@
+//! All tests of the crate.
+
+mod coverage;
+mod hostile;
+mod suite;

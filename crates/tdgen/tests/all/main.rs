@@ -1,0 +1,6 @@
+//! All tests of the crate.
+
+mod docs;
+mod fail;
+mod hostile;
+mod isle;

@@ -1,0 +1,4 @@
+//! All tests of the crate.
+
+mod compiled;
+mod lock;
