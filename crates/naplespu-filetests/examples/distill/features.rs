@@ -182,7 +182,7 @@ pub fn reason(explained: &Explained) -> String {
             let ends = [rules.first(), rules.last()];
             ends.into_iter().flatten().map(|rule| format!("{rule} ")).collect()
         }
-        Reason::Maker(maker) => maker.name().to_owned(),
+        Reason::Producer(producer) => producer.name().to_owned(),
     }
 }
 

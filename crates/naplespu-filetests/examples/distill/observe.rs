@@ -369,13 +369,7 @@ fn with_target(
                 write(&mut program, pc, *word)?;
                 found.tried += 1;
                 if !noticed.is_empty() {
-                    let what = (
-                        &target.name,
-                        reason(explained),
-                        operation,
-                        opcode.clone().ok(),
-                        mutant.kind,
-                    );
+                    let what = (&target.name, reason(explained), operation, opcode.ok(), mutant.kind);
                     found.features.push(feature(Kind::Change, ("mutant", what)));
                     found.noticed.push(noticed);
                 }
