@@ -542,7 +542,7 @@ fn what_cannot_be_launched_is_refused_at_once() {
         let mut set = one.clone();
         set.insert(thread);
         let error = launch(&mut device, kernel, set, &[0.into()]);
-        let text = format!("there is no {thread}: the device has 2 cores of 8 threads");
+        let text = format!("{thread} does not exist: the device has 2 cores of 8 threads");
         assert_eq!(error.to_string(), text);
     }
     for args in [vec![], vec![Arg::from(1i64)], vec![1.into(), 2.into()]] {

@@ -166,7 +166,7 @@ block0(v0: i32):
     assert!(linked(std::slice::from_ref(&object), &mut [], &LinkOptions::default()).is_ok());
     let errors = linked(&[object], &mut [], &options(2)).unwrap_err();
     let text = errors.iter().map(ToString::to_string).collect::<String>();
-    assert!(text.contains("addresses of one copy"), "{text}");
+    assert!(text.contains("supports only one copy"), "{text}");
 }
 
 /// Copies do not share cache lines, whatever the start of the code.

@@ -318,9 +318,9 @@ fn tables_that_are_refused() {
         (
             format!(".long 16, 0\n{entry}.long 16, 20, main, 4, 0"),
             20,
-            "without a common one",
+            "without a common information entry",
         ),
-        (personality.to_owned(), 0, "handlers of exceptions"),
+        (personality.to_owned(), 0, "exception handlers in"),
     ];
     for (table, offset, part) in cases {
         let source = format!(".globl main\nmain: jret\n.section .eh_frame, \"a\"\n{table}\n");

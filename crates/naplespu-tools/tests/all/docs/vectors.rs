@@ -24,9 +24,9 @@ how vectors are passed.
 A vector of 2, 4 or 8 lanes of `i8`, `i16`, `i32` or `f32` occupies the first lanes of a vector
 register of sixteen lanes. An operation on it is the same instruction as on sixteen lanes. The other
 lanes are undefined and never visible. A vector of 32 or 64 such lanes occupies two or four
-registers, and an operation is executed on each of them. Lanes of other types (`i64`, `f64`, `f16`) are scalars,
-except that `i64x8` and `i64x16` can be two vectors, of low and high words, between a load and a
-store.
+registers, and an operation is executed on each of them. Lanes of other types (`i64`, `f64`, `f16`)
+are scalars, except that `i64x8` and `i64x16` can be two vectors, of low and high words, between a
+load and a store.
 
 A number in the table is the machine instructions at `opt_level=speed`, without the return and nops,
 of a function with this operation only. In parentheses are the instructions that load constants
