@@ -1,4 +1,4 @@
-//! The assembler on any bytes: half of the inputs are sources themselves, the others choose tokens.
+//! Fuzzes the assembler: half of the inputs are source text, the others select tokens.
 
 #![no_main]
 

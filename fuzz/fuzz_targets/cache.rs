@@ -1,4 +1,4 @@
-//! Any bytes as an entry of a cache of compiled functions.
+//! Reads arbitrary bytes as a cache entry of a compiled function.
 
 #![no_main]
 

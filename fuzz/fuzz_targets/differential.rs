@@ -1,4 +1,5 @@
-//! Compiled and simulated functions against the interpreter: the body of `crates/naplespu-fuzz/tests/all/differential.rs`, without end.
+//! Compares compiled functions with the interpreter, without a limit of cases: the body of
+//! `crates/naplespu-fuzz/tests/all/differential.rs`.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Loops over memory against the interpreter: the body of `crates/naplespu-fuzz/tests/all/differential_loops.rs`, without end.
+//! Compares loops over memory with the interpreter, without a limit of cases: the body of
+//! `crates/naplespu-fuzz/tests/all/differential_loops.rs`.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Any valid function is compiled or refused: the body of `crates/naplespu-fuzz/tests/all/never_panics.rs`, without end.
+//! Checks that every valid function is compiled or refused, without a limit of cases: the body of
+//! `crates/naplespu-fuzz/tests/all/never_panics.rs`.
 
 #![no_main]
 

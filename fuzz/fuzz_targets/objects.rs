@@ -1,4 +1,4 @@
-//! Any bytes as an object file, an archive and an executable.
+//! Reads arbitrary bytes as an object file, an archive and an executable.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! The TableGen reader on any bytes: half of the inputs are programs themselves, the others are turned into programs by the grammar.
+//! Fuzzes the TableGen reader: half of the inputs are source text, the others select productions of
+//! a grammar.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The tests of the copy, built.
+//! Builds the tests of the copy.
 
 use crate::edit::VARIABLE;
 use crate::list::Test;
@@ -7,19 +7,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The program of a library's or an integration test's tests.
+/// The executable with the tests of a library or an integration test.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// The executable.
+    /// The path of the executable.
     pub path: PathBuf,
-    /// The folder of its package, in which it runs.
+    /// The folder of its package, which is its working directory.
     pub folder: PathBuf,
 }
 
 /// Programs by package and target.
 pub type Programs = BTreeMap<(String, String), Program>;
 
-/// The command `cargo test --no-run` for all targets of these tests, in all packages: features are those of `cargo test`.
+/// Returns the command `cargo test --no-run` for the targets of these tests in all packages, so
+/// that features are those of `cargo test`.
 fn command(tree: &Path, target: &Path, tests: &BTreeSet<Test>) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command
@@ -40,7 +41,7 @@ fn command(tree: &Path, target: &Path, tests: &BTreeSet<Test>) -> Command {
 ///
 /// # Errors
 ///
-/// [`Error::Command`] if they do not build, or if one of them does not exist.
+/// Returns [`Error::Command`] if the build fails or a program does not exist.
 pub fn build(tree: &Path, target: &Path, tests: &BTreeSet<Test>) -> Result<Programs> {
     let mut command = command(tree, target, tests);
     let failed = |what: String| Error::Command(format!("cargo test --no-run in {}: {what}", tree.display()));
@@ -91,7 +92,7 @@ pub fn build(tree: &Path, target: &Path, tests: &BTreeSet<Test>) -> Result<Progr
     Ok(programs)
 }
 
-/// The name of the package with this manifest.
+/// Returns the name of the package with this manifest.
 fn package(manifest: &Path) -> Result<String> {
     let list = |message: String| Error::List {
         path: manifest.to_owned(),

@@ -1,13 +1,13 @@
-//! Faults in texts.
+//! Inserts faults into texts.
 
 use crate::Result;
 use crate::list::{Fault, Kind};
 use std::ops::Range;
 
-/// The environment variable with the number of the fault that is on.
+/// The environment variable with the number of the active fault.
 pub const VARIABLE: &str = "NAPLESPU_FAULT";
 
-/// The module that each library with faults gets.
+/// The module that is added to each library with faults.
 pub const SWITCH: &str = r#"
 #[doc(hidden)]
 pub mod fault_switch {
@@ -22,11 +22,11 @@ pub mod fault_switch {
 }
 "#;
 
-/// Where the text of the fault stands.
+/// Returns the range of the text that the fault replaces.
 ///
 /// # Errors
 ///
-/// [`Error::Fault`](crate::Error::Fault) unless that is exactly one place.
+/// Returns [`Error::Fault`](crate::Error::Fault) unless the text occurs exactly once.
 pub fn place(fault: &Fault, text: &str) -> Result<Range<usize>> {
     let once = |what: &str, part: &str, from: usize| {
         let mut found = text[from..].match_indices(part);
@@ -41,7 +41,7 @@ pub fn place(fault: &Fault, text: &str) -> Result<Range<usize>> {
         Some(after) => {
             let start = once("`after`", after, 0)? + after.len();
             let found = text[start..].find(&fault.from);
-            start + found.ok_or_else(|| fault.error(format!("{} does not contain `from` there", fault.file)))?
+            start + found.ok_or_else(|| fault.error(format!("{} does not contain `from` after `after`", fault.file)))?
         }
     };
     if fault.from.is_empty() || fault.from == fault.to {
@@ -50,11 +50,12 @@ pub fn place(fault: &Fault, text: &str) -> Result<Range<usize>> {
     Ok(at..at + fault.from.len())
 }
 
-/// The text of one file with these faults, each with its number, behind switches.
+/// Returns the text of one file with these numbered faults, each selected by a switch.
 ///
 /// # Errors
 ///
-/// A fault without its place, and two faults of which one overlaps the other without being at the same place.
+/// Returns an error if the text of a fault does not occur exactly once, or if two faults overlap at
+/// different positions.
 pub fn apply(text: &str, faults: &[(u32, &Fault)]) -> Result<String> {
     let mut places = Vec::new();
     for &(number, fault) in faults {
@@ -67,7 +68,7 @@ pub fn apply(text: &str, faults: &[(u32, &Fault)]) -> Result<String> {
     for group in places.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
         let (start, end, _, first) = group[0];
         if start < done {
-            return Err(first.error("the place overlaps with that of another fault"));
+            return Err(first.error("the text overlaps with the text of another fault"));
         }
         out.push_str(&text[done..start]);
         let members: Vec<(u32, &Fault)> = group.iter().map(|&(_, _, number, fault)| (number, fault)).collect();
@@ -78,11 +79,11 @@ pub fn apply(text: &str, faults: &[(u32, &Fault)]) -> Result<String> {
     Ok(out)
 }
 
-/// One place with its faults.
+/// Returns the replacement of one range with all of its faults.
 fn switched(original: &str, faults: &[(u32, &Fault)]) -> Result<String> {
     let kind = faults[0].1.kind;
     if let Some((_, other)) = faults.iter().find(|(_, fault)| fault.kind != kind) {
-        return Err(other.error("another fault at this place is of another kind"));
+        return Err(other.error("another fault for the same text is of a different kind"));
     }
     if kind == Kind::Isle {
         let rules = faults
@@ -167,7 +168,7 @@ mod tests {
         let (a, b) = (fault("a", "f() { x", "f() { y"), fault("b", "x + 1 }\nfn", "y }\nfn"));
         assert_eq!(
             message(apply(text, &[(1, &a), (2, &b)])),
-            "the place overlaps with that of another fault"
+            "the text overlaps with the text of another fault"
         );
     }
 

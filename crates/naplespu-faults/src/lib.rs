@@ -1,11 +1,12 @@
-//! Faults for the sources, one at a time, and the tests that have to notice them.
+//! Inserts faults into the sources, one at a time, and runs the tests that must notice them.
 //!
 //! # Contract
 //!
-//! [`list`] reads the faults: text files in `faults/`, one a topic. [`edit`] puts all of them into texts of the sources at
-//! once, each behind a switch that an environment variable turns on at run time. [`tree`] writes a copy of the workspace with
-//! them. [`build`] builds the tests of the copy, [`run`] runs those that have to notice each fault, and [`report`] prints the
-//! result. The sources themselves are never changed.
+//! [`list`] reads the faults: text files in `faults/`, one for each topic. [`edit`] inserts all
+//! faults into the source texts at once; an environment variable selects one at run time. [`tree`]
+//! writes a copy of the workspace with these texts. [`build`] builds the tests of the copy, [`run`]
+//! runs the tests of each fault, and [`report`] prints the result. The original sources are never
+//! changed.
 
 #![deny(missing_docs)]
 
@@ -18,7 +19,7 @@ pub mod tree;
 
 use std::path::PathBuf;
 
-/// What can go wrong apart from the faults themselves.
+/// An error of the campaign itself.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file cannot be read or written.
@@ -29,7 +30,7 @@ pub enum Error {
         /// The reason.
         error: std::io::Error,
     },
-    /// A list of faults is no list of faults.
+    /// The list of faults is malformed.
     #[error("{path}: {message}")]
     List {
         /// The file.
@@ -37,7 +38,7 @@ pub enum Error {
         /// The reason.
         message: String,
     },
-    /// A fault does not fit the sources.
+    /// A fault does not match the sources.
     #[error("fault `{name}`: {message}")]
     Fault {
         /// The name of the fault.
@@ -57,7 +58,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 ///
 /// # Errors
 ///
-/// [`Error::File`] if the file cannot be read.
+/// Returns [`Error::File`] if the file cannot be read.
 pub fn read(path: &std::path::Path) -> Result<String> {
     std::fs::read_to_string(path).map_err(|error| Error::File {
         path: path.to_owned(),
@@ -65,12 +66,12 @@ pub fn read(path: &std::path::Path) -> Result<String> {
     })
 }
 
-/// Writes a file with its folder, unless the file has these contents already. A file that stays has its old time, so that
-/// Cargo does not build it again.
+/// Writes a file and creates its folder. A file that already has these contents keeps its
+/// modification time, so Cargo does not rebuild it.
 ///
 /// # Errors
 ///
-/// [`Error::File`] if the file or its folder cannot be written.
+/// Returns [`Error::File`] if the file or its folder cannot be written.
 pub fn write(path: &std::path::Path, contents: &[u8]) -> Result<()> {
     let fault = |error| Error::File {
         path: path.to_owned(),

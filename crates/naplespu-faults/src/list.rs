@@ -5,7 +5,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// How a fault is put in.
+/// How a fault is inserted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -14,9 +14,10 @@ pub enum Kind {
     Expression,
     /// `from` and `to` are Rust statements.
     Statements,
-    /// `from` is the text of ISLE rules, and `to` are rules that go before them while `(fault FAULT)` holds.
+    /// `from` is the text of ISLE rules. `to` contains rules that are tried before them while
+    /// `(fault FAULT)` holds.
     Isle,
-    /// The text is replaced, and what depends on it is built again.
+    /// The text is replaced, and the copy is rebuilt for this fault.
     Rebuild,
 }
 
@@ -24,26 +25,26 @@ pub enum Kind {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
-    /// Its name, unique in the whole list.
+    /// The name, unique in the whole list.
     pub name: String,
-    /// The source file, from the root of the workspace. The topic may set it for all.
+    /// The source file, relative to the root of the workspace. The topic may set a default.
     #[serde(default)]
     pub file: String,
-    /// A text that the file has once. Only what follows it is looked at.
+    /// A text that occurs once in the file. The search for `from` starts after it.
     pub after: Option<String>,
-    /// The text of the sources.
+    /// The original text.
     pub from: String,
-    /// The text of the fault.
+    /// The faulty text.
     pub to: String,
-    /// How it is put in.
+    /// How the fault is inserted.
     #[serde(default)]
     pub kind: Kind,
-    /// The tests that have to notice it, the likeliest first. Empty: those of the topic.
+    /// The tests that must notice it, the most likely first. If empty: the tests of the topic.
     #[serde(default)]
     pub tests: Vec<String>,
-    /// Why no test can notice it.
+    /// Why no test can notice it, for an equivalent fault.
     pub equivalent: Option<String>,
-    /// The topic: the name of the file of the list.
+    /// The topic, which is the name of the list's file.
     #[serde(skip)]
     pub topic: String,
 }
@@ -52,32 +53,33 @@ pub struct Fault {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Topic {
-    /// The source file of faults that name none.
+    /// The default source file.
     #[serde(default)]
     file: String,
-    /// The tests of faults that name none.
+    /// The default tests.
     #[serde(default)]
     tests: Vec<String>,
     fault: Vec<Fault>,
 }
 
-/// A test, as the list names it: `PACKAGE TARGET [FILTER]`, where the target is `lib` or the name of an integration test.
+/// A test of the list: `PACKAGE TARGET [FILTER]`, where the target is `lib` or the name of an
+/// integration test.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Test {
     /// The package.
     pub package: String,
     /// `lib`, or the name of an integration test.
     pub target: String,
-    /// The part of the tests' names; empty: all tests.
+    /// A part of the tests' names. If empty: all tests.
     pub filter: String,
 }
 
 impl Test {
-    /// Reads a test.
+    /// Parses a test.
     ///
     /// # Errors
     ///
-    /// [`Error::Fault`] if there are not two or three words.
+    /// Returns [`Error::Fault`] unless the text has two or three words.
     pub fn parse(fault: &str, text: &str) -> Result<Self> {
         let mut words = text.split_whitespace().map(str::to_owned);
         match (words.next(), words.next(), words.next(), words.next()) {
@@ -105,16 +107,16 @@ impl std::fmt::Display for Test {
 }
 
 impl Fault {
-    /// The tests that have to notice it.
+    /// Returns the tests that must notice it.
     ///
     /// # Errors
     ///
-    /// [`Error::Fault`] if one is not written as a test.
+    /// Returns [`Error::Fault`] if the syntax of a test is wrong.
     pub fn tests(&self) -> Result<Vec<Test>> {
         self.tests.iter().map(|text| Test::parse(&self.name, text)).collect()
     }
 
-    /// An error about this fault.
+    /// Creates an error about this fault.
     pub fn error(&self, message: impl Into<String>) -> Error {
         Error::Fault {
             name: self.name.clone(),
@@ -127,7 +129,7 @@ impl Fault {
 ///
 /// # Errors
 ///
-/// A file that cannot be read or is no list, and two faults of one name.
+/// Returns an error if a file cannot be read or parsed, or if two faults have the same name.
 pub fn load(folder: &Path) -> Result<Vec<Fault>> {
     let listing = std::fs::read_dir(folder).map_err(|error| Error::File {
         path: folder.to_owned(),
@@ -153,7 +155,7 @@ pub fn load(folder: &Path) -> Result<Vec<Fault>> {
                 fault.tests.clone_from(&topic.tests);
             }
             if let Some(other) = names.insert(fault.name.clone(), name.clone()) {
-                return Err(fault.error(format!("`{other}` has a fault of this name")));
+                return Err(fault.error(format!("`{other}` has a fault with the same name")));
             }
             faults.push(fault);
         }

@@ -1,4 +1,5 @@
-//! Puts the faults of the list into a copy of the sources and runs the tests that have to notice them.
+//! Inserts the faults of the list into a copy of the sources and runs the tests that must notice
+//! them.
 
 #![deny(missing_docs)]
 
@@ -13,39 +14,41 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Put faults into a copy of the sources, one at a time, and say which of them no test notices.
+/// Insert faults into a copy of the sources, one at a time, and report those that no test notices.
 #[derive(Parser)]
 struct Args {
-    /// Only faults whose topic, name or file contains one of these
+    /// Run only faults whose topic, name or file contains one of these
     patterns: Vec<String>,
-    /// Only part I of N, as `I/N`, from 1
+    /// Run only part I of N, as `I/N`, from 1
     #[arg(long, value_name = "I/N", value_parser = part)]
     part: Option<(usize, usize)>,
-    /// Write the copy of the sources, and neither build nor run anything
+    /// Write the copy of the sources without building or running it
     #[arg(long)]
     write: bool,
-    /// Print the faults and their tests, and run nothing
+    /// Print the faults and their tests without running them
     #[arg(long)]
     list: bool,
-    /// Stop at the first fault that is not as the list says
+    /// Stop at the first fault whose result differs from the list
     #[arg(long)]
     stop: bool,
-    /// If the tests of a fault do not notice it, run all tests that were built, without filters
+    /// If the tests of a fault do not notice it, run all built tests without filters
     #[arg(long)]
     wide: bool,
-    /// Do not run tests without a fault that have passed so in an earlier campaign
+    /// Skip the run without a fault for tests that passed it in an earlier campaign
     #[arg(long)]
     trust: bool,
-    /// The longest time for one run of tests, in seconds, beside eight times what it takes without a fault
+    /// The time limit for one run of tests in seconds, in addition to eight times the time without
+    /// a fault
     #[arg(long, default_value_t = 20, value_name = "SECONDS")]
     timeout: u64,
-    /// Leave out tests that take longer than this without a fault, in seconds: a first look at many faults
+    /// Skip tests that take longer than this without a fault, in seconds, for a first run of many
+    /// faults
     #[arg(long, value_name = "SECONDS")]
     longest: Option<u64>,
-    /// The most memory for one run of tests, in MiB
+    /// The memory limit for one run of tests, in MiB
     #[arg(long, default_value_t = 8192, value_name = "MIB")]
     memory: u64,
-    /// Where the copy and what is built of it go
+    /// The folder for the copy and its build
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
 }
@@ -71,7 +74,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Where things are.
+/// The folders of a campaign.
 struct Places {
     root: PathBuf,
     tree: PathBuf,
@@ -79,7 +82,7 @@ struct Places {
     logs: PathBuf,
 }
 
-/// Runs the campaign. Gives whether all faults are as the list says.
+/// Runs the campaign. Returns whether all results match the list.
 fn campaign(args: &Args) -> Result<bool> {
     let root = tree::workspace();
     let folder = args.folder.clone().unwrap_or_else(|| root.join("target/faults"));
@@ -128,7 +131,7 @@ fn campaign(args: &Args) -> Result<bool> {
         campaign.programs = build::build(&campaign.places.tree, &campaign.places.target, &tests)?;
         campaign.check_clean(&tests)?;
     }
-    // Those that are built on their own come last: they change the programs.
+    // Faults with a separate build run last, because their builds replace the programs.
     let (rebuilt, switched): (Vec<_>, Vec<_>) = chosen.into_iter().partition(|(_, fault)| fault.kind == Kind::Rebuild);
     for (place, (number, fault)) in (1..).zip(switched) {
         if !campaign.one(number, fault, &format!("{place}/{total}"))? && args.stop {
@@ -144,7 +147,7 @@ fn campaign(args: &Args) -> Result<bool> {
     Ok(campaign.verdicts.iter().all(Verdict::is_right))
 }
 
-/// The faults that were asked for, with their numbers.
+/// Returns the selected faults with their numbers.
 fn chosen<'f>(args: &Args, faults: &'f [Fault]) -> Vec<(u32, &'f Fault)> {
     let is_meant = |fault: &Fault| {
         let has = |text: &String| {
@@ -166,16 +169,17 @@ struct Campaign<'a> {
     args: &'a Args,
     places: Places,
     programs: Programs,
-    /// How long tests take without a fault.
+    /// The time of each test without a fault.
     times: BTreeMap<Test, Duration>,
     verdicts: Vec<Verdict>,
 }
 
-/// The longest time of a run without a fault.
+/// The time limit of a run without a fault.
 const CLEAN: Duration = Duration::from_secs(900);
 
 impl Campaign<'_> {
-    /// The limits of a run with a fault. What the tests take without one is not known for all.
+    /// Returns the limits of a run with a fault. The time without a fault is unknown for some
+    /// tests.
     fn limits(&self, test: &Test) -> Limits {
         let clean = self.times.get(test).copied().unwrap_or(CLEAN / 8);
         Limits {
@@ -184,7 +188,7 @@ impl Campaign<'_> {
         }
     }
 
-    /// All tests pass while no fault is on.
+    /// Checks that all tests pass without a fault.
     fn check_clean(&mut self, tests: &BTreeSet<Test>) -> Result<()> {
         let mut wrong = Vec::new();
         let record = self.places.logs.join("times.json");
@@ -229,7 +233,7 @@ impl Campaign<'_> {
         }
     }
 
-    /// Runs the tests of one fault. Gives whether it is as the list says.
+    /// Runs the tests of one fault. Returns whether the result matches the list.
     fn one(&mut self, number: u32, fault: &Fault, place: &str) -> Result<bool> {
         let mut tests = fault.tests()?;
         if self.args.wide {
@@ -264,7 +268,8 @@ impl Campaign<'_> {
         Ok(is_right)
     }
 
-    /// Builds the tests of one fault with it in the text, and runs them.
+    /// Rebuilds the tests with one fault in the text and runs them. Returns whether the result
+    /// matches the list.
     fn rebuilt(&mut self, fault: &Fault, texts: &BTreeMap<String, String>, place: &str) -> Result<bool> {
         let path = self.places.tree.join(&fault.file);
         let text = read(Path::new(&self.places.root.join(&fault.file)))?;
@@ -278,7 +283,7 @@ impl Campaign<'_> {
                 self.programs = programs;
                 self.one(0, fault, place)
             }
-            // A build script or a compiler that refuses the fault notices it.
+            // A failing build counts as noticing the fault.
             Err(_) => {
                 let verdict = Verdict {
                     fault: fault.clone(),

@@ -1,4 +1,4 @@
-//! What came out.
+//! Reports the results.
 
 use crate::list::Fault;
 use crate::run::Outcome;
@@ -6,19 +6,19 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// What became of one fault.
+/// The result for one fault.
 #[derive(Clone, Debug)]
 pub struct Verdict {
     /// The fault.
     pub fault: Fault,
     /// The test that noticed it, and how; `None` if none did.
     pub noticed: Option<(String, Outcome)>,
-    /// How long its tests ran.
+    /// The run time of its tests.
     pub time: Duration,
 }
 
 impl Verdict {
-    /// One line about it.
+    /// Returns one line about the result.
     pub fn line(&self) -> String {
         let seconds = self.time.as_secs_f64();
         let name = &self.fault.name;
@@ -37,13 +37,13 @@ impl Verdict {
         }
     }
 
-    /// Whether it is as the list says: noticed, or equivalent and not noticed.
+    /// Returns whether the result matches the list: noticed, or equivalent and not noticed.
     pub fn is_right(&self) -> bool {
         self.noticed.is_some() == self.fault.equivalent.is_none()
     }
 }
 
-/// The summary: figures by topic and by test, and the faults that no test noticed.
+/// Returns the summary: counts by topic and by test, and the faults that no test noticed.
 pub fn summary(verdicts: &[Verdict]) -> String {
     let mut topics: BTreeMap<&str, [usize; 3]> = BTreeMap::new();
     let mut tests: BTreeMap<String, (usize, Duration)> = BTreeMap::new();
@@ -65,13 +65,13 @@ pub fn summary(verdicts: &[Verdict]) -> String {
     }
     let mut text = String::new();
     let mut line = |words: std::fmt::Arguments<'_>| {
-        // A string takes everything.
+        // Writing to a string cannot fail.
         let _ = text.write_fmt(words);
         text.push('\n');
     };
     line(format_args!(
         "{:<16} {:>6} {:>8} {:>11} {:>10}",
-        "topic", "put in", "noticed", "equivalent", "unnoticed"
+        "topic", "faults", "noticed", "equivalent", "unnoticed"
     ));
     let mut total = [0; 3];
     for (topic, [noticed, equivalent, unnoticed]) in topics {

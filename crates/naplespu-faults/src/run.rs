@@ -1,4 +1,4 @@
-//! Tests are run with a fault switched on.
+//! Runs tests with an active fault.
 
 use crate::build::{Program, Programs};
 use crate::edit::VARIABLE;
@@ -16,9 +16,9 @@ pub enum Outcome {
     Passed,
     /// A test failed, or the program crashed.
     Failed,
-    /// The program ran for too long.
+    /// The program exceeded the time limit.
     TimedOut,
-    /// The program took too much memory.
+    /// The program exceeded the memory limit.
     TooLarge,
     /// The filter matches no test.
     NoTests,
@@ -27,34 +27,34 @@ pub enum Outcome {
 /// Limits of one run.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The longest time of the processors, where that is known (on Linux); else the longest time.
+    /// The limit of processor time on Linux, and of elapsed time on other hosts.
     pub time: Duration,
-    /// The most memory, in bytes. Only looked at on Linux.
+    /// The memory limit in bytes; it is checked only on Linux.
     pub memory: u64,
 }
 
-/// How many times the limit a program may run without spending the time of processors.
+/// The limit of elapsed time is this multiple of the limit of processor time.
 const WAITING: u32 = 20;
 
-/// The time of processors that a process has spent, with the processes that it has waited for.
+/// Returns the processor time of a process and of the child processes that it waited for.
 fn processor_time(process: u32) -> Option<Duration> {
     const TICKS: u64 = 100;
     let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name of the program may contain spaces; numbers follow the parenthesis behind it.
+    // The name of the program may contain spaces; the numbers follow its closing parenthesis.
     let (_, numbers) = text.rsplit_once(") ")?;
     let spent = numbers.split(' ').skip(11).take(4);
     let ticks: u64 = spent.map(|number| number.parse::<u64>().unwrap_or(0)).sum();
     Some(Duration::from_millis(ticks * 1000 / TICKS))
 }
 
-/// How often a program that runs is looked at.
+/// The interval between checks of the limits.
 const INTERVAL: Duration = Duration::from_millis(10);
 
-/// Runs tests with a fault switched on; 0 is none. What they print goes to `log`.
+/// Runs tests with the fault of this number; 0 means no fault. Their output goes to `log`.
 ///
 /// # Errors
 ///
-/// [`Error`] if the program does not start or the log cannot be written.
+/// Returns an [`Error`] if the program does not start or the log cannot be written.
 pub fn run(programs: &Programs, test: &Test, number: u32, limits: Limits, log: &Path) -> Result<(Outcome, Duration)> {
     let missing = || Error::Command(format!("`{test}` was not built"));
     let program = programs
@@ -103,7 +103,7 @@ fn wait(child: &mut Child, start: Instant, limits: Limits) -> std::io::Result<Ou
             });
         }
         let spent = processor_time(child.id()).unwrap_or_else(|| start.elapsed());
-        // A program that only waits spends nothing.
+        // A program that only waits spends no processor time.
         let outcome = if spent > limits.time || start.elapsed() > limits.time * WAITING {
             Outcome::TimedOut
         } else if resident(child.id()) > limits.memory {
@@ -117,7 +117,7 @@ fn wait(child: &mut Child, start: Instant, limits: Limits) -> std::io::Result<Ou
     }
 }
 
-/// Ends the program and those that it started.
+/// Kills the program and the processes that it started.
 fn end(child: &mut Child) -> std::io::Result<()> {
     #[cfg(unix)]
     Command::new("kill")
@@ -128,7 +128,7 @@ fn end(child: &mut Child) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The resident memory of a process in bytes; 0 if it is not known.
+/// Returns the resident memory of a process in bytes; 0 if it is unknown.
 fn resident(process: u32) -> u64 {
     const PAGE: u64 = 4096;
     let text = std::fs::read_to_string(format!("/proc/{process}/statm")).unwrap_or_default();
@@ -139,7 +139,7 @@ fn resident(process: u32) -> u64 {
     pages.unwrap_or(0) * PAGE
 }
 
-/// Whether the log of tests says that there were some.
+/// Returns whether any test ran, according to the log.
 fn ran_any(log: &Path) -> Result<bool> {
     let text = crate::read(log)?;
     let running = |line: &str| {

@@ -1,4 +1,4 @@
-//! A copy of the workspace with faults in it.
+//! Writes a copy of the workspace with faults.
 
 use crate::edit::{self, SWITCH};
 use crate::list::{Fault, Kind};
@@ -6,28 +6,28 @@ use crate::{Error, Result, read, write};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Folders of the workspace that the copy does not have.
+/// Folders of the workspace that are not copied.
 const LEFT_OUT: &[&str] = &[".git", "target"];
 
-/// The file that declares the switch to the rules of lowering, and the one that implements it.
+/// The files that declare and implement the fault switch for rules of lowering.
 const PRELUDE: &str = "isle/prelude.isle";
 const PRELUDE_SWITCH: &str = "\n(decl pure partial fault (u32) Unit)\n(extern constructor fault fault)\n";
 const CONTEXT: &str = "src/lower/isle.rs";
 const CONTEXT_START: &str = "impl generated::Context for Lower<'_> {\n";
 const CONTEXT_SWITCH: &str = "    fn fault(&mut self, number: u32) -> Option<Unit> {\n        crate::fault_switch::on(number).then_some(())\n    }\n\n";
 
-/// The root of the workspace that this program was built in.
+/// Returns the root of the workspace that this program was built in.
 pub fn workspace() -> PathBuf {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     own.ancestors().nth(2).unwrap_or(own).to_owned()
 }
 
-/// The texts of all files that change, with all faults but those of [`Kind::Rebuild`]; the number of a fault is its place in
-/// the list, from 1.
+/// Returns the texts of all changed files with all faults except those of [`Kind::Rebuild`]. The
+/// number of a fault is its position in the list, from 1.
 ///
 /// # Errors
 ///
-/// A fault that does not fit the sources.
+/// Returns an error if a fault does not match the sources.
 pub fn edited(root: &Path, faults: &[Fault]) -> Result<BTreeMap<String, String>> {
     let mut by_file: BTreeMap<&str, Vec<(u32, &Fault)>> = BTreeMap::new();
     for (number, fault) in (1..).zip(faults) {
@@ -47,7 +47,9 @@ pub fn edited(root: &Path, faults: &[Fault]) -> Result<BTreeMap<String, String>>
         }
         texts.insert(file.to_owned(), edit::apply(&read(&root.join(file))?, &list)?);
         has_rules |= list.iter().any(|(_, fault)| fault.kind == Kind::Isle);
-        libraries.insert(library(root, file).ok_or_else(|| list[0].1.error(format!("{file} is in no library")))?);
+        libraries.insert(
+            library(root, file).ok_or_else(|| list[0].1.error(format!("{file} does not belong to a library")))?,
+        );
     }
     let text_of = |texts: &BTreeMap<String, String>, file: &str| match texts.get(file) {
         Some(text) => Ok(text.clone()),
@@ -73,7 +75,7 @@ pub fn edited(root: &Path, faults: &[Fault]) -> Result<BTreeMap<String, String>>
     Ok(texts)
 }
 
-/// The `src/lib.rs` of the package that a file belongs to.
+/// Returns the `src/lib.rs` of the package that contains a file.
 fn library(root: &Path, file: &str) -> Option<String> {
     let mut folders = Path::new(file).ancestors().skip(1);
     let folder = folders.find(|folder| root.join(folder).join("Cargo.toml").is_file())?;
@@ -83,11 +85,11 @@ fn library(root: &Path, file: &str) -> Option<String> {
         .then(|| library.to_string_lossy().into_owned())
 }
 
-/// Writes the copy. Files that are as they have to be keep their times.
+/// Writes the copy. Files with the right contents keep their modification times.
 ///
 /// # Errors
 ///
-/// A file that cannot be read or written.
+/// Returns an error if a file cannot be read or written.
 pub fn write_copy(root: &Path, copy: &Path, texts: &BTreeMap<String, String>) -> Result<()> {
     let mut files = BTreeSet::new();
     collect(root, Path::new(""), &mut files)?;
@@ -118,7 +120,7 @@ fn remove(path: &Path) -> Result<()> {
     })
 }
 
-/// All files below a folder, as paths from the root.
+/// Collects all files below a folder, as paths relative to the root.
 fn collect(root: &Path, folder: &Path, files: &mut BTreeSet<PathBuf>) -> Result<()> {
     let path = root.join(folder);
     let fault = |error| Error::File {
@@ -128,7 +130,7 @@ fn collect(root: &Path, folder: &Path, files: &mut BTreeSet<PathBuf>) -> Result<
     for entry in std::fs::read_dir(&path).map_err(fault)? {
         let entry = entry.map_err(fault)?;
         let own = folder.join(entry.file_name());
-        // A worktree of git has a file `.git`.
+        // In a git worktree, `.git` is a file.
         if LEFT_OUT.iter().any(|name| entry.file_name() == *name) {
             continue;
         }

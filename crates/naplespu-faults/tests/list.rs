@@ -1,4 +1,5 @@
-//! The list of faults fits the sources: each text is there once, each test exists, and there are enough faults of each kind.
+//! Checks that the list of faults matches the sources: each text occurs once, each test exists, and
+//! each topic has enough faults.
 
 use naplespu_faults::list::{self, Fault, Kind, Test};
 use naplespu_faults::tree;
@@ -9,7 +10,7 @@ fn faults() -> Vec<Fault> {
     list::load(&tree::workspace().join("crates/naplespu-faults/faults")).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The folder of a package.
+/// Returns the folder of a package.
 fn package(root: &Path, name: &str) -> Option<PathBuf> {
     let places = [
         root.to_owned(),
@@ -27,7 +28,8 @@ fn package(root: &Path, name: &str) -> Option<PathBuf> {
 fn every_fault_can_be_put_in() {
     let texts = tree::edited(&tree::workspace(), &faults()).unwrap_or_else(|error| panic!("{error}"));
     assert!(texts.len() > 50, "{} files", texts.len());
-    // The rule of a fault is inserted after the text that it replaces.
+    // The rule of a fault is inserted after the original text, so that text must contain whole
+    // rules.
     let depth = |text: &str| text.matches('(').count().abs_diff(text.matches(')').count());
     let rules = faults().into_iter().filter(|fault| fault.kind == Kind::Isle);
     let open: Vec<String> = rules

@@ -1,13 +1,18 @@
-//! Hashes of the code of all filetests, those of the generators too, and routines of the runtime, at both levels of optimization: shows whether a change of the compiler changes code.
+//! Prints hashes of the code of all filetests, generated files and routines of the runtime.
+//!
+//! The hashes show whether a change of the compiler changes code. Both optimization levels are
+//! used.
 //!
 //!     cargo run --release -p naplespu-filetests --example code_hashes > before
-//!     cargo run --release -p naplespu-filetests --example code_hashes -- before   # which functions have other code now
+//!     cargo run --release -p naplespu-filetests --example code_hashes -- before   # functions with different code
 //!
-//! With the feature `rule-switches` it turns off each rule of lowering in turn, and prints the rules without which all code is the same:
+//! With the feature `rule-switches` the example disables each rule of lowering in turn, and prints
+//! the rules that do not change any code:
 //!
 //!     cargo run --release -p naplespu-filetests --example code_hashes --features rule-switches -- --rules
 //!
-//! A line has file, function, level, number of the configuration, number of bytes and hash; or the error in place of the last two.
+//! A line has file, function, level, number of the configuration, number of bytes and hash. If the
+//! function does not compile, the error replaces the last two.
 
 #![deny(missing_docs)]
 
@@ -28,7 +33,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// The levels at which functions are compiled.
+/// The optimization levels.
 const LEVELS: [&str; 2] = ["none", "speed"];
 
 /// A function with a configuration.
@@ -39,10 +44,10 @@ struct Case {
     func: Function,
 }
 
-/// What became of it.
+/// The result of compiling a case.
 #[derive(Clone, PartialEq, Eq)]
 enum Code {
-    /// Number of bytes, and hash of the code with all that belongs to it.
+    /// The number of bytes, and the hash of the code and its metadata.
     Some(usize, u64),
     /// The error.
     None(String),
@@ -75,7 +80,7 @@ impl Case {
     }
 }
 
-/// All functions of a file at both levels, with each configuration of the file.
+/// Adds all functions of a file at both levels, with each configuration of the file.
 fn cases(name: &str, bytes: &[u8], cases: &mut Vec<Case>) -> Result<(), String> {
     let file = ClifFile::parse(name, bytes);
     for level in LEVELS {
@@ -97,7 +102,7 @@ fn cases(name: &str, bytes: &[u8], cases: &mut Vec<Case>) -> Result<(), String> 
     Ok(())
 }
 
-/// Prints the functions whose code is another than in the file.
+/// Prints the functions whose code differs from the file. Returns whether all are equal.
 fn compare(before: &Path, lines: &[(String, Code)]) -> Result<bool, String> {
     let text = std::fs::read_to_string(before).map_err(|error| format!("{}: {error}", before.display()))?;
     let keyed = text.lines().filter_map(|line| line.split_once('\t'));
@@ -117,14 +122,14 @@ fn compare(before: &Path, lines: &[(String, Code)]) -> Result<bool, String> {
         println!("{key}\t{code} -> gone");
     }
     eprintln!(
-        "{} functions, {differ} have other code, {} are gone",
+        "{} functions, the code of {differ} differs, {} no longer exist",
         lines.len(),
         before.len()
     );
     Ok(differ == 0 && before.is_empty())
 }
 
-/// Prints the rules without which all code is the same.
+/// Prints the rules whose removal does not change any code.
 #[cfg(feature = "rule-switches")]
 fn rules(cases: &[Case]) -> Result<bool, String> {
     use cranelift_naplespu::rule_switches::{RULES, take_matched, turn_off};
@@ -155,7 +160,7 @@ fn rules(cases: &[Case]) -> Result<bool, String> {
             println!("{place}: matched in {}: {text}", users[rule].len());
         }
     }
-    eprintln!("{} rules, without {nothing} of them all code is the same", RULES.len());
+    eprintln!("{} rules, {nothing} of them do not affect any code", RULES.len());
     Ok(nothing == 0)
 }
 
@@ -195,7 +200,7 @@ fn run() -> Result<bool, String> {
 }
 
 fn main() -> ExitCode {
-    // Panics are results here.
+    // Panics are results here, so they print nothing.
     std::panic::set_hook(Box::new(|_| {}));
     match run() {
         Ok(true) => ExitCode::SUCCESS,

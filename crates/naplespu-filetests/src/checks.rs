@@ -1,16 +1,20 @@
-//! Whether a file checks anything: every `test` line, every function, and every directive has to matter.
+//! Reports parts of a file that check nothing: each `test` line, function and directive must have
+//! an effect.
 //!
 //! # Contract
 //!
-//! [`faults`] finds comments that look like directives and are none. [`unchecked`] finds `test` lines and functions without a check, and
-//! directives that no subtest reads. Both are for files of this machine: other machines' files are not written for these rules.
+//! [`faults`] finds comments that look like directives but are not. [`unchecked`] finds `test`
+//! lines and functions without a check, and directives that no subtest reads. Both apply only to
+//! files for this target; files for other targets follow other rules.
 //!
-//! A function is checked by a subtest if
+//! A subtest checks a function if
 //!
-//! - the subtest prints it and the file has a directive for it, or compares all of the text (`precise-output`);
-//! - the subtest expects a failure, or is `test verifier`;
-//! - the subtest executes run lines, and one of them calls the function, directly or through other functions;
-//! - the header announces its refusal.
+//! - it prints the function, and the file has a directive for it or compares the whole text
+//!   (`precise-output`);
+//! - it expects a failure, or is `test verifier`;
+//! - it executes run lines, and one of them calls the function, directly or through other
+//!   functions;
+//! - the header announces the function's refusal.
 
 use super::expect;
 use super::lines::RunLines;
@@ -21,15 +25,17 @@ use naplespu_reader::parse::{ClifFile, Comment, FunctionCase};
 /// The directives of filecheck.
 const FILECHECK: [&str; 6] = ["check", "nextln", "not", "regex", "sameln", "unordered"];
 
-/// All other directives.
+/// The other directives.
 const OTHERS: [&str; 4] = ["error", "print", "run", "trap"];
 
-/// Comments that look like directives and are none: a misspelt word, or no space after the colon.
+/// Returns the comments that look like directives but are not: a misspelled word, or no space after
+/// the colon.
 pub fn faults(file: &ClifFile) -> Vec<Diagnostic> {
     comments(file).filter_map(misspelt).collect()
 }
 
-/// What the file does not check: one diagnostic for each `test` line, directive and function, the functions with their index.
+/// Returns a diagnostic for each `test` line, directive and function that checks nothing, with the
+/// index of the function.
 pub fn unchecked(file: &ClifFile, subtests: &[Subtest], lines: &RunLines) -> Vec<(Option<usize>, Diagnostic)> {
     let mut list = Vec::new();
     if file.functions.is_empty() {
@@ -78,7 +84,7 @@ pub fn unchecked(file: &ClifFile, subtests: &[Subtest], lines: &RunLines) -> Vec
     list
 }
 
-/// Whether a subtest checks a function.
+/// Returns whether a subtest checks a function.
 fn checks(file: &ClifFile, subtest: Subtest, index: usize, called: &[bool]) -> bool {
     let Some(case) = file.functions.get(index) else {
         return false;
@@ -94,7 +100,7 @@ fn checks(file: &ClifFile, subtest: Subtest, index: usize, called: &[bool]) -> b
     }
 }
 
-/// For each function, whether a run line calls it, directly or through other functions.
+/// Returns for each function whether a run line calls it, directly or through other functions.
 fn called(file: &ClifFile, lines: &RunLines) -> Vec<bool> {
     let mut called: Vec<bool> = (0..file.functions.len()).map(|index| lines.cover(index)).collect();
     let mut open: Vec<usize> = (0..called.len()).filter(|&index| called[index]).collect();
@@ -110,7 +116,7 @@ fn called(file: &ClifFile, lines: &RunLines) -> Vec<bool> {
     called
 }
 
-/// The names of functions and symbols that a function declares.
+/// Returns the names of functions and symbols that a function declares.
 pub fn references(case: &FunctionCase) -> Vec<String> {
     let func = &case.func;
     let callees = func.dfg.ext_funcs.values().map(|callee| &callee.name);
@@ -131,14 +137,14 @@ fn span(comment: &Comment) -> std::ops::Range<usize> {
     comment.offset..comment.offset + comment.text.len()
 }
 
-/// The fault of a comment that is almost a directive.
+/// Returns the fault of a comment that resembles a directive.
 fn misspelt(comment: &Comment) -> Option<Diagnostic> {
     let text = comment.text.trim_start_matches([';', ' ', '\t']);
     let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_');
     let (word, rest) = text.split_at(end.unwrap_or(text.len()));
-    let fault = |label: String| Some(Diagnostic::new("this comment is no directive", span(comment), label));
+    let fault = |label: String| Some(Diagnostic::new("this comment is not a directive", span(comment), label));
     if FILECHECK.contains(&word) {
-        // Prose may begin with `check` and `not`, but not with these two.
+        // Prose may begin with `check` or `not`, but not with these two words.
         let is_prose = !["nextln", "sameln"].contains(&word) && !rest.trim_start().starts_with(':');
         return match rest.strip_prefix(':') {
             Some(rest) if rest.is_empty() || rest.starts_with(char::is_whitespace) => None,
@@ -153,7 +159,8 @@ fn misspelt(comment: &Comment) -> Option<Diagnostic> {
     }
     let lower = word.to_ascii_lowercase();
     let near = |known: &&&str| match known.len() {
-        // Short words are one letter away from words that mean something else.
+        // Many words differ from a short directive by one letter, so short words must match except
+        // for case.
         0..=4 => lower == **known,
         5 => strsim::osa_distance(&lower, known) <= 1,
         _ => strsim::osa_distance(&lower, known) <= 2,
@@ -170,7 +177,7 @@ mod tests {
     const F: &str = "function %f() -> i32 {\nblock0:\n    v0 = iconst.i32 1\n    return v0\n}\n";
     const G: &str = "function %g() -> i32 {\n    fn0 = %f() -> i32\nblock0:\n    v0 = call fn0()\n    return v0\n}\n";
 
-    /// The first failure of a file, or nothing if it passes.
+    /// Returns the first failure of a file, or `None` if the file passes.
     fn failure(text: &str) -> Option<String> {
         let outcome = test("t.clif", text.as_bytes(), &Options::default());
         assert_eq!(
@@ -228,7 +235,7 @@ mod tests {
     fn files_that_check_something_pass() {
         for text in [
             format!("test run\n{F}; run: %f() == 1\n"),
-            // Through a call.
+            // The run line reaches the first function through a call.
             format!("test run\n{F}{G}; run: %g() == 1\n"),
             format!("test interpret\n{F}{G}; run: %g() == 1\n"),
             format!("test verifier\n{F}"),
@@ -257,7 +264,7 @@ mod tests {
             "trp: %f() == user1",
             "pirnt: %f()",
         ] {
-            assert_eq!(with(bad).as_deref(), Some("this comment is no directive"), "{bad}");
+            assert_eq!(with(bad).as_deref(), Some("this comment is not a directive"), "{bad}");
         }
         for good in [
             "check: iconst",

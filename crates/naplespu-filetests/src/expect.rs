@@ -1,31 +1,34 @@
-//! Text against the expectations of a file: filecheck directives, and `precise-output` with its rewriting.
+//! Compares text with the expectations of a file: filecheck directives, and `precise-output` with
+//! its rewriting.
 //!
-//! The expectation of `precise-output` stands in comments after the function, one `; ` line for each line of output. Comments with
-//! `;;` and run lines may stand there too; they are no part of it and are kept.
+//! The expectation of `precise-output` follows the function in comments, one `; ` line for each
+//! line of output. Comments with `;;` and run lines may be among them; they are not part of the
+//! expectation and are kept.
 
 use filecheck::{Checker, CheckerBuilder, NO_VARIABLES};
 use imara_diff::{Algorithm, BasicLineDiffPrinter, Diff, InternedInput, UnifiedDiffConfig};
 use naplespu_reader::parse::{ClifFile, FunctionCase};
 use std::ops::Range;
 
-/// Checks `output` against the filecheck directives of the file's preamble and the function's comments.
+/// Checks `output` against the filecheck directives of the file's preamble and the function's
+/// comments.
 ///
 /// # Errors
 ///
-/// What did not match, or which directive is malformed, as text of several lines.
+/// Returns the mismatch or the malformed directive as text of several lines.
 pub fn filecheck(file: &ClifFile, case: &FunctionCase, output: &str) -> Result<(), String> {
     let checker = checker(file, case)?;
     let failed = |e: filecheck::Error| e.to_string();
     if checker.check(output, NO_VARIABLES).map_err(failed)? {
         return Ok(());
     }
-    // The explanation shows lines without the character at their end.
+    // The explanation omits the last character of each line.
     let lines = format!("{}\n", output.trim_end_matches('\n'));
     let (_, explanation) = checker.explain(&lines, NO_VARIABLES).map_err(failed)?;
     Err(format!("{checker}{explanation}"))
 }
 
-/// Whether there are any directives.
+/// Returns whether a function has filecheck directives.
 pub fn has_directives(file: &ClifFile, case: &FunctionCase) -> bool {
     checker(file, case).map_or(true, |c| !c.is_empty())
 }
@@ -44,7 +47,7 @@ fn checker(file: &ClifFile, case: &FunctionCase) -> Result<Checker, String> {
 ///
 /// # Errors
 ///
-/// The difference.
+/// Returns the difference.
 pub fn precise(file: &ClifFile, index: usize, output: &str) -> Result<(), String> {
     let region = Region::of(file, index);
     let expected = region.expected(&file.source.text);
@@ -58,7 +61,7 @@ pub fn precise(file: &ClifFile, index: usize, output: &str) -> Result<(), String
     Err(format!("--- expected\n+++ actual\n{}", unified_diff(&before, &after)))
 }
 
-/// The lines in which two texts differ, with three lines around them.
+/// Returns the difference of two texts with three lines of context.
 pub fn unified_diff(before: &str, after: &str) -> String {
     let input = InternedInput::new(before, after);
     let mut diff = Diff::compute(Algorithm::Histogram, &input);
@@ -68,7 +71,8 @@ pub fn unified_diff(before: &str, after: &str) -> String {
         .to_string()
 }
 
-/// The file with new precise expectations: for each function named by its index, the output that it gave.
+/// Returns the file with new precise expectations: `outputs` has the output of each function, by
+/// index.
 pub fn rewrite(file: &ClifFile, outputs: &[(usize, String)]) -> String {
     let text = &file.source.text;
     let mut out = String::with_capacity(text.len());
@@ -101,7 +105,7 @@ pub fn rewrite(file: &ClifFile, outputs: &[(usize, String)]) -> String {
     out
 }
 
-/// The comments between the end of a function and the next one.
+/// The comments between the end of a function and the next function.
 struct Region {
     bytes: Range<usize>,
 }
@@ -118,7 +122,7 @@ impl Region {
         let line_start = |line: usize| file.source.line_span(line).start;
         let start = file.functions.get(index).map_or(text.len(), |f| line_start(f.line));
         let end = file.functions.get(index + 1).map_or(text.len(), |f| line_start(f.line));
-        // The function ends with the last line that is more than a comment.
+        // The function ends with its last line that is not only a comment.
         let mut after = start;
         let mut at = start;
         for line in text[start..end.max(start)].split_inclusive('\n') {
@@ -154,10 +158,11 @@ impl Region {
     }
 }
 
-/// The directive in a comment: its text without the leading `;` and without a second comment behind it.
+/// Returns the directive in a comment, without the leading `;` and without a second comment after
+/// it.
 pub fn directive(comment: &str) -> &str {
     let text = comment.trim_start_matches([';', ' ', '\t']);
-    // Names in quotes can contain a `;`.
+    // Quoted names can contain a `;`.
     let mut quoted = false;
     let end = text.find(|c| {
         quoted ^= c == '"';
@@ -166,8 +171,8 @@ pub fn directive(comment: &str) -> &str {
     text[..end.unwrap_or(text.len())].trim_end()
 }
 
-/// Whether a comment (with or without its `;`) is a run line: `run` or `print`, and then a colon or nothing, or `trap` and a
-/// colon.
+/// Returns whether a comment (with or without its `;`) is a run line: `run` or `print` alone or
+/// with a colon, or `trap` with a colon.
 pub fn is_run_line(comment: &str) -> bool {
     let text = directive(comment);
     if let Some(rest) = text.strip_prefix("trap") {

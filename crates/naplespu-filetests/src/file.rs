@@ -1,4 +1,4 @@
-//! One file through all its subtests.
+//! Runs all subtests of one file.
 
 use super::checks;
 use super::expect;
@@ -26,20 +26,20 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// How files are tested.
+/// Options of testing.
 #[derive(Clone)]
 pub struct Options {
     /// Replaces the `target` lines.
     pub forced: Option<ForcedTarget>,
-    /// Settings that win over those of the files, `name=value`.
+    /// Settings `name=value` that override those of the files.
     pub settings: Vec<String>,
     /// Rewrite `precise-output` expectations instead of comparing.
     pub bless: bool,
-    /// Instructions that one run line may execute, simulated or interpreted.
+    /// The limit of instructions for one run line, simulated or interpreted.
     pub max_steps: u64,
-    /// Seed of what memory, scratchpad and registers hold in `test run` that nobody wrote.
+    /// The seed for the initial contents of memory, scratchpad and registers in `test run`.
     pub fill_seed: u64,
-    /// Where compiled functions are kept, and looked for before they are compiled.
+    /// The cache of compiled functions.
     pub cache: Option<Arc<dyn CodeCache>>,
 }
 
@@ -56,7 +56,7 @@ impl Default for Options {
     }
 }
 
-/// Tests a file, given by its name and bytes.
+/// Tests a file, given by its name and contents.
 pub fn test(name: &str, bytes: &[u8], options: &Options) -> FileOutcome {
     let mut file = ClifFile::parse(name, bytes);
     let mut faults = std::mem::take(&mut file.faults);
@@ -73,11 +73,11 @@ pub fn test(name: &str, bytes: &[u8], options: &Options) -> FileOutcome {
     if precise > 1 || (precise == 1 && configs.list.len() > 1 && !configs.foreign) {
         faults.push(
             Diagnostic::whole_file("more than one output for the `precise-output` expectation")
-                .note("a file has room for that of one subtest with one configuration"),
+                .note("a file can hold the expectation of only one subtest with one configuration"),
         );
     }
     for word in &file.header.announced.refused {
-        // With faults, a function may be there that was not read.
+        // After a parse error the function may exist but was not read.
         if faults.is_empty() && file.function(&word.text).is_none() {
             faults.push(Diagnostic::new(
                 format!("the file has no function {}", word.text),
@@ -123,17 +123,17 @@ struct FileTest<'a> {
     options: &'a Options,
     configs: FileConfigs,
     findings: Vec<Finding>,
-    /// For each function, whether the verifier objects; known after the first subtest that asks.
+    /// Whether the verifier rejects each function; set by the first subtest that needs it.
     invalid: Option<Vec<bool>>,
     lines: RunLines,
     failures: Vec<Diagnostic>,
-    /// Whether a part of the file that belongs to no function checks nothing.
+    /// Whether a part of the file outside of functions checks nothing.
     unchecked: bool,
-    /// New precise expectations.
+    /// The new precise expectations.
     outputs: Vec<(usize, String)>,
 }
 
-/// Why a function cannot be called.
+/// The reason why a function cannot be called.
 #[derive(Clone)]
 enum Unusable {
     Refused(String),
@@ -151,7 +151,7 @@ impl FileTest<'_> {
             self.verify_all();
         }
         let configs = if self.configs.list.is_empty() {
-            // Only subtests that need no machine come here.
+            // A file without configurations has no subtests that need a target.
             vec![Config::new()]
         } else {
             self.configs.list.clone()
@@ -184,14 +184,15 @@ impl FileTest<'_> {
         }
     }
 
-    /// Makes failures of what was refused or not executed, unless the header says so; and of what it announces in vain.
+    /// Reports refused or unexecuted functions as failures unless the header announces them, and
+    /// announcements that do not occur.
     fn hold_to_header(&mut self) {
         let announced = &self.file.header.announced;
         for (index, case) in self.file.functions.iter().enumerate() {
             let (message, help) = match (self.findings[index].verdict(), announced.refuses(&case.name)) {
                 (Some(Verdict::Refused), false) => (
                     "the function is refused",
-                    format!("`expect refused {}` in the header announces it", case.name),
+                    format!("to expect this, add `expect refused {}` to the header", case.name),
                 ),
                 (Some(Verdict::Passed), true) => (
                     "the function is not refused",
@@ -208,7 +209,7 @@ impl FileTest<'_> {
             .hold_to_header(self.file, &mut self.findings, &mut self.failures);
     }
 
-    /// Makes failures of `test` lines, functions and directives that check nothing.
+    /// Reports `test` lines, functions and directives that check nothing.
     fn hold_to_checks(&mut self, subtests: &[Subtest]) {
         for (function, failure) in checks::unchecked(self.file, subtests, &self.lines) {
             match function {
@@ -220,7 +221,7 @@ impl FileTest<'_> {
     }
 
     fn finish(mut self) -> FileOutcome {
-        // A file for other machines says so by its target lines.
+        // The `target` lines declare a file for other machines.
         if self.options.forced.is_none() && !self.configs.foreign {
             self.hold_to_header();
         }
@@ -254,7 +255,7 @@ impl FileTest<'_> {
         }
     }
 
-    /// Where failures of a whole function are shown.
+    /// Returns the range at which failures of a whole function are shown.
     fn function_span(&self, index: usize) -> Range<usize> {
         let line = self.file.functions.get(index).map_or(1, |f| f.line);
         self.file.source.code_span(line)
@@ -273,7 +274,7 @@ impl FileTest<'_> {
         self.findings[index].add(Verdict::Failed, format!("{message}: {panic}"));
     }
 
-    /// Compares the text of a subtest with what the file expects.
+    /// Compares the text of a subtest with the expectation of the file.
     fn check(&mut self, index: usize, output: &str, precise: bool, setting: &str) {
         if precise && self.options.bless {
             self.outputs.push((index, output.to_owned()));
@@ -293,7 +294,7 @@ impl FileTest<'_> {
         }
     }
 
-    /// Verifies all functions once; failures are noted.
+    /// Verifies all functions once and records the failures.
     fn verify_all(&mut self) {
         if self.invalid.is_some() {
             return;
@@ -329,7 +330,7 @@ impl FileTest<'_> {
         known.copied().unwrap_or(false)
     }
 
-    /// Functions that passed the verifier, if it was asked.
+    /// Returns the functions that the verifier did not reject, or all if it did not run.
     fn valid(&self) -> Vec<usize> {
         (0..self.file.functions.len())
             .filter(|&index| !self.is_invalid(index))
@@ -410,7 +411,7 @@ impl FileTest<'_> {
                     let why = "expected to fail, but it compiles";
                     self.fail(index, "no failure", why, &setting);
                 }
-                // Checks of other targets are for the code of other machines.
+                // Checks of files for other targets describe the code of other machines.
                 Ok(Ok(_)) if self.configs.foreign => self.findings[index].add(Verdict::Passed, ""),
                 Ok(Ok(text)) => self.check(index, &text, precise, &setting),
                 Ok(Err(error)) if expect_fail => {
@@ -431,7 +432,7 @@ impl FileTest<'_> {
         }
     }
 
-    /// The target of a configuration, with the cache that is asked for.
+    /// Returns the target of a configuration, with the cache of the options.
     fn isa(&self, config: &Config) -> Result<Arc<Isa>, SettingError> {
         let isa = config.isa()?;
         Ok(match &self.options.cache {
@@ -446,7 +447,7 @@ impl FileTest<'_> {
         }
     }
 
-    /// `test run` with one configuration.
+    /// Runs `test run` with one configuration.
     fn simulate(&mut self, config: &Config) {
         let setting = config.to_string();
         let isa = match self.isa(config) {
@@ -525,7 +526,8 @@ impl FileTest<'_> {
     }
 }
 
-/// The errors that the verifier finds with the flags of a configuration, or why there is no verdict. The outer error is a panic.
+/// Returns the errors of the verifier with the flags of a configuration, or why the verifier could
+/// not run. The outer error is a panic.
 fn verify(func: &Function, config: &Config) -> Result<Result<VerifierErrors, String>, Panic> {
     caught(|| {
         let flags = config.flags().map_err(|e| e.to_string())?;
@@ -536,7 +538,7 @@ fn verify(func: &Function, config: &Config) -> Result<Result<VerifierErrors, Str
     })
 }
 
-/// The text of a compiled function. The outer error is a panic.
+/// Returns the text of a compiled function. The outer error is a panic.
 fn compile(isa: &Isa, func: &Function, disassemble: bool) -> Result<Result<String, CompileError>, Panic> {
     caught(|| {
         let mut ctx = Context::for_function(func.clone());
@@ -550,7 +552,7 @@ fn compile(isa: &Isa, func: &Function, disassemble: bool) -> Result<Result<Strin
     })
 }
 
-/// Calls a function of a program; refusals are kept apart from failures.
+/// Calls a function of a program. Refusals and failures are different errors.
 ///
 /// # Errors
 ///
@@ -564,7 +566,7 @@ pub fn call_simulated(
     classified(|| program.call(&name, args))
 }
 
-/// Calls a function of a program on several threads, which all have to come to the same results.
+/// Calls a function of a program on several threads, which must all return the same results.
 ///
 /// # Errors
 ///
@@ -591,14 +593,15 @@ pub fn call_simulated_threads(
         if !values.iter().zip(first).all(|(a, b)| a.bitwise_eq(b)) {
             let [other, first] = [values, first].map(|list| DisplayDataValues(list));
             return Err(CallError::Failed(format!(
-                "thread {number} has other results than thread 0: {other} and {first}"
+                "thread {number} returned {other}, but thread 0 returned {first}"
             )));
         }
     }
     Ok(first.clone())
 }
 
-/// The calls that were under way in threads that did not return, if there was more than that of the host.
+/// Returns the back traces of threads that did not return, without those that contain only the
+/// host's call.
 fn calls_of(program: &Program, threads: usize) -> String {
     let mut text = String::new();
     for thread in 0..threads {
@@ -619,10 +622,10 @@ fn calls_of(program: &Program, threads: usize) -> String {
     text
 }
 
-/// Calls of a back trace that are shown: a recursion without end has too many.
+/// The limit of calls in a back trace, because infinite recursion has too many.
 const MOST_FRAMES: usize = 16;
 
-/// What a call came to, with refusals and traps kept apart from failures.
+/// Executes a call. Refusals, traps and failures are different errors.
 fn classified<T>(call: impl FnOnce() -> Result<T, RunError>) -> Result<T, CallError> {
     match caught(call) {
         Ok(Ok(values)) => Ok(values),
@@ -648,7 +651,7 @@ fn classified<T>(call: impl FnOnce() -> Result<T, RunError>) -> Result<T, CallEr
     }
 }
 
-/// A refusal in one line: its first reason, and how many there are.
+/// Returns a refusal in one line: its first reason, and the number of reasons.
 pub fn refusal(error: &CompileError) -> String {
     let text = error.to_string();
     let first = text.lines().next().unwrap_or_default();
@@ -658,7 +661,7 @@ pub fn refusal(error: &CompileError) -> String {
     }
 }
 
-/// What a function that cannot be called does to those that call it, directly or not.
+/// Marks the direct and indirect callers of unusable functions as unusable.
 fn spread(file: &ClifFile, unusable: &mut HashMap<String, Unusable>) {
     let calls: Vec<(&str, Vec<String>)> = file
         .functions
@@ -690,8 +693,10 @@ fn spread(file: &ClifFile, unusable: &mut HashMap<String, Unusable>) {
     }
 }
 
-/// The configurations of `test run`: with the register allocator's checker on, and, if `matrix`, for both optimization levels
-/// and both allocators, as far as the file says nothing about them.
+/// Returns the configurations of `test run`, with the register allocator's checker on.
+///
+/// With `matrix`, they cover both optimization levels and both allocators, unless the file sets
+/// them.
 fn variants(config: &Config, matrix: bool) -> Vec<Config> {
     let choices: [(&str, &[&str]); 3] = [
         ("opt_level", &["none", "speed"]),
@@ -708,7 +713,7 @@ fn variants(config: &Config, matrix: bool) -> Vec<Config> {
             .flat_map(|config| {
                 values.iter().map(|value| {
                     let mut config = config.clone();
-                    // These are settings of Cranelift; were one to go, the test would run without it.
+                    // These are settings of Cranelift. If one is removed, the test runs without it.
                     let _ = config.set(&format!("{name}={value}"));
                     config
                 })

@@ -1,7 +1,7 @@
-//! Calls of CLIF functions in `cranelift-interpreter`, with limits.
+//! Calls CLIF functions in `cranelift-interpreter`, with limits.
 //!
-//! The interpreter's own driver recurses on the host stack for each call and has no limit on memory; this one keeps the calls
-//! in a list, so that no program can take the process down.
+//! The interpreter's own driver recurses on the host stack for each call and has no limit on
+//! memory. This driver keeps the calls in a list, so that no program can crash the process.
 
 use super::lines::CallError;
 use cranelift_codegen::data_value::DataValue;
@@ -16,29 +16,30 @@ use naplespu_reader::panics::{Panic, PanicIn, caught};
 use std::error::Error;
 use std::fmt;
 
-/// Deepest chain of calls.
+/// The limit of nested calls.
 pub const MAX_DEPTH: usize = 100_000;
-/// Values that all live calls together may have.
+/// The limit of values in all live frames together.
 const MAX_VALUES: usize = 16 << 20;
-/// Bytes of stack slots that all live calls together may have.
+/// The limit of bytes of stack slots in all live frames together.
 const MAX_STACK: u64 = 256 << 20;
 
-/// Why a call gave no results.
+/// Why a call returned no results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InterpretError {
-    /// There is no function of that name.
+    /// The function does not exist.
     UnknownFunction(String),
     /// The arguments do not fit the signature.
     Arguments,
-    /// The function takes or gives vectors for which Cranelift has no values.
+    /// A parameter or result is a vector that Cranelift cannot represent as a value.
     WideVectors,
     /// The program trapped.
     Trap(String),
-    /// More instructions than allowed; their number.
+    /// The call exceeded this limit of instructions.
     Steps(u64),
-    /// Too many calls at once, or their frames are too large.
+    /// The calls exceeded the limit of depth or of frame size.
     Stack,
-    /// The interpreter cannot execute an instruction, or a fault of the program that is not a trap (a bad address).
+    /// The interpreter does not support an instruction, or the program did something wrong without
+    /// a trap (a bad address).
     Interpreter(String),
     /// The interpreter panicked.
     Panicked(Panic),
@@ -47,9 +48,9 @@ pub enum InterpretError {
 impl fmt::Display for InterpretError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::UnknownFunction(name) => write!(f, "there is no function {name}"),
-            Self::Arguments => f.write_str("the arguments do not fit the signature"),
-            Self::WideVectors => f.write_str("the interpreter has no values for vectors of more than 128 bits"),
+            Self::UnknownFunction(name) => write!(f, "function {name} does not exist"),
+            Self::Arguments => f.write_str("the arguments do not match the signature"),
+            Self::WideVectors => f.write_str("the interpreter does not support vectors of more than 128 bits"),
             Self::Trap(what) => write!(f, "trap: {what}"),
             Self::Steps(limit) => write!(f, "no result after {limit} instructions"),
             Self::Stack => f.write_str("stack overflow"),
@@ -65,7 +66,7 @@ impl From<InterpretError> for CallError {
     fn from(error: InterpretError) -> Self {
         let message = error.to_string();
         match error {
-            // The interpreter says `user code: int_ovf`, whoever chose the code.
+            // The interpreter writes `user code: int_ovf` for any trap code.
             InterpretError::Trap(what) => match what.rsplit_once(": ") {
                 Some((_, code)) => Self::Trap {
                     code: code.to_owned(),
@@ -80,7 +81,8 @@ impl From<InterpretError> for CallError {
     }
 }
 
-/// Calls `name` (`%f`) with `args`. `max_steps` counts CLIF instructions.
+/// Calls the function `name` (such as `%f`) with `args`. `max_steps` limits the number of CLIF
+/// instructions.
 ///
 /// # Errors
 ///
@@ -166,7 +168,7 @@ fn run<'a>(
     Err(InterpretError::Steps(max_steps))
 }
 
-/// What the live frames hold.
+/// The resources of the live frames.
 #[derive(Default)]
 struct Live {
     values: usize,
@@ -174,7 +176,7 @@ struct Live {
 }
 
 impl Live {
-    /// Makes a frame; gives the first instruction.
+    /// Creates a frame and returns the first instruction.
     fn enter<'a>(
         &mut self,
         state: &mut InterpreterState<'a>,
@@ -205,7 +207,7 @@ impl Live {
     }
 }
 
-/// An error with its causes and the instruction.
+/// Formats an error with its causes and the instruction.
 fn chain(error: &dyn Error, function: &Function, inst: Inst) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -217,7 +219,7 @@ fn chain(error: &dyn Error, function: &Function, inst: Inst) -> String {
     format!("{text}, in {}: {}", function.name, function.dfg.display_inst(inst))
 }
 
-/// The rounding functions, which CLIF for machines without them calls.
+/// Implements the rounding functions, which CLIF calls on machines without such instructions.
 fn libcall(call: LibCall, args: LibCallValues) -> Result<LibCallValues, CraneliftTrap> {
     let wrong = |_| CraneliftTrap::BadSignature;
     let mut args = args.into_iter();

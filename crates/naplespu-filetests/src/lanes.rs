@@ -1,7 +1,9 @@
-//! Run lines with vectors of more than 128 bits, which `cranelift-reader` cannot read and Cranelift has no value for.
+//! Supports run lines with vectors of more than 128 bits, which `cranelift-reader` cannot read and
+//! Cranelift cannot represent as values.
 //!
-//! The host gives and takes such a vector as its lanes ([`naplespu_jit::host_types`]), so a line like
-//! `run: %f([1 2 ...], 5) == [3 4 ...]` is read as one with more arguments and results.
+//! The host passes and receives such a vector as its lanes ([`naplespu_jit::host_types`]). A line
+//! like `run: %f([1 2 ...], 5) == [3 4 ...]` is therefore read as a line with more arguments and
+//! results.
 
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{AbiParam, Signature, Type};
@@ -11,13 +13,13 @@ fn is_wide(ty: Type) -> bool {
     host_types(ty).count() > 1
 }
 
-/// Whether the reader cannot read values of the signature.
+/// Returns whether the reader cannot read some values of the signature.
 pub fn has_wide(signature: &Signature) -> bool {
     let mut all = signature.params.iter().chain(&signature.returns);
     all.any(|param| is_wide(param.value_type))
 }
 
-/// The signature with lanes in place of vectors.
+/// Replaces each wide vector of a signature by its lanes.
 pub fn signature(signature: &Signature) -> Signature {
     let flat = |list: &[AbiParam]| -> Vec<AbiParam> {
         let types = list.iter().flat_map(|param| host_types(param.value_type));
@@ -29,11 +31,11 @@ pub fn signature(signature: &Signature) -> Signature {
     result
 }
 
-/// The line with lanes in place of vectors.
+/// Replaces each wide vector of a line by its lanes.
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// Returns the reason why the line is malformed.
 pub fn text(line: &str, signature: &Signature) -> Result<String, String> {
     let malformed = || "the line has no call".to_owned();
     let (name, rest) = line.split_once('(').ok_or_else(malformed)?;
@@ -50,7 +52,7 @@ pub fn text(line: &str, signature: &Signature) -> Result<String, String> {
         _ => expected
             .strip_prefix('[')
             .and_then(|list| list.strip_suffix(']'))
-            .ok_or("several results stand in brackets")?,
+            .ok_or("several results must be in brackets")?,
     };
     let values = flatten(list, &signature.returns)?.join(", ");
     let one = matches!(signature.returns.as_slice(), [only] if !is_wide(only.value_type));
@@ -63,7 +65,8 @@ pub fn text(line: &str, signature: &Signature) -> Result<String, String> {
     Ok(result)
 }
 
-/// Values as lines have them, vectors by their lanes in brackets. There may be one value for each lane of a vector, as the host gives it.
+/// Formats values for run lines; a vector is a list of its lanes in brackets. A wide vector may be
+/// given as one value for each lane.
 pub fn display(values: &[DataValue], params: &[AbiParam]) -> Vec<String> {
     let mut rest = values;
     let mut texts = Vec::new();
@@ -80,7 +83,7 @@ pub fn display(values: &[DataValue], params: &[AbiParam]) -> Vec<String> {
             lanes => in_brackets(lanes),
         });
     }
-    // What the signature does not say, as it is.
+    // Values beyond the signature have their usual format.
     texts.extend(rest.iter().map(DataValue::to_string));
     texts
 }
@@ -90,11 +93,11 @@ fn in_brackets(lanes: &[DataValue]) -> String {
     format!("[{}]", lanes.join(" "))
 }
 
-/// A vector that is one value.
+/// Formats a vector that is one value.
 fn lanes_of(value: &DataValue, ty: Type) -> String {
     let size = value.ty().bytes() as usize;
     let lane = ty.lane_type();
-    // Another type than that of the signature: not for us to divide.
+    // The type differs from the signature's, so the value is not split into lanes.
     if size != ty.bytes() as usize || !value.ty().is_vector() {
         return value.to_string();
     }

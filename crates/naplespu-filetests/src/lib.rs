@@ -1,11 +1,12 @@
-//! Filetests: `.clif` files that say what to do with their functions and what has to come out.
+//! Filetests: `.clif` files with tests of their functions and expected results.
 //!
 //! # Contract
 //!
-//! A file starts with `test`, `set` and `target` lines, as in Cranelift's filetests; comments hold the expectations.
-//! [`file::test`] takes a file through all its subtests and gives a [`FileOutcome`]: a verdict for each function, each run line
-//! and the file, and all failures as [`Diagnostic`](naplespu_reader::Diagnostic)s. [`runner`] does so for whole folders, on several threads, with the
-//! results in the order of the files.
+//! A file starts with `test`, `set` and `target` lines, as in Cranelift's filetests; comments
+//! contain the expectations. [`file::test`] runs all subtests of a file and returns a
+//! [`FileOutcome`]: a verdict for each function, each run line and the file, and all failures as
+//! [`Diagnostic`](naplespu_reader::Diagnostic)s. [`runner`] tests whole folders on several threads
+//! and returns the results in the order of the files.
 //!
 //! | subtest | checks |
 //! |---|---|
@@ -18,22 +19,26 @@
 //! | `run [single]` | run lines, compiled and simulated |
 //! | `interpret` | run lines in `cranelift-interpreter` |
 //!
-//! Text is checked by the filecheck directives of Cranelift (`check:`, `nextln:`, `sameln:`, `not:`, `unordered:`, `regex:`), or,
-//! with `precise-output`, as a whole. `test run` tries both values of `opt_level` and both of `regalloc_algorithm`, with the
-//! checker of the register allocator on, unless the file sets them or says `single`.
+//! Text is checked by Cranelift's filecheck directives (`check:`, `nextln:`, `sameln:`, `not:`,
+//! `unordered:`, `regex:`) or, with `precise-output`, as a whole. `test run` uses both values of
+//! `opt_level` and both of `regalloc_algorithm`, with the checker of the register allocator on,
+//! unless the file sets them or has the option `single`.
 //!
 //! # Limits
 //!
-//! - Run lines know the types of `cranelift-reader`'s, and vectors of more than 128 bits as lists of their lanes. The interpreter
-//!   has no values for these, so it refuses them.
-//! - `feature` lines are read and ignored when a target is forced; otherwise they matter only in files for other machines.
+//! - Run lines support the types of `cranelift-reader`, and vectors of more than 128 bits as lists
+//!   of lanes. The interpreter cannot represent these vectors and refuses them.
+//! - `feature` lines are ignored when a target is forced; otherwise they matter only in files for
+//!   other machines.
 //!
 //! # Invariants
 //!
-//! - No file panics, hangs or takes the process down: panics of the code under test are failures that say whose code it was
-//!   ([`FileOutcome::panics`]), run lines have a limit on their instructions, entity numbers and stacks are bounded.
-//! - The panic hook of the process stays as it is; see [`naplespu_reader::panics::hook`].
-//! - The text given to `cranelift-reader` has the same offsets as the file, so that every place shown is one in the file.
+//! - No file panics, hangs or crashes the process. Panics of the code under test are failures that
+//!   name the component ([`FileOutcome::panics`]), run lines have an instruction limit, and entity
+//!   numbers and stacks are bounded.
+//! - The panic hook of the process is not changed; see [`naplespu_reader::panics::hook`].
+//! - The text for `cranelift-reader` has the same offsets as the file, so that reported positions
+//!   are positions in the file.
 
 #![deny(missing_docs)]
 

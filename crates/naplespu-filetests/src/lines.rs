@@ -1,4 +1,4 @@
-//! `; run:`, `; print:` and `; trap:` lines: finding, executing and comparing.
+//! Finds and executes `; run:`, `; print:` and `; trap:` lines and compares their results.
 
 use super::expect::{directive, is_run_line};
 use super::lanes;
@@ -11,39 +11,39 @@ use naplespu_reader::panics::{Panic, PanicIn, caught};
 use naplespu_reader::parse::{ClifFile, Comment, FunctionCase};
 use std::ops::Range;
 
-/// What stops a call.
+/// Why a call did not return.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallError {
-    /// The target refuses the function or one that it calls.
+    /// The target refuses the function or one of its callees.
     Refused(String),
     /// A trap with a code.
     Trap {
-        /// The code as CLIF writes it.
+        /// The code in CLIF syntax.
         code: String,
-        /// What to report if no trap was expected.
+        /// The message for a failure if no trap was expected.
         message: String,
     },
-    /// A limit, a fault of the compiler or the interpreter, a trap without a code.
+    /// A limit, a fault of the compiler or the interpreter, or a trap without a code.
     Failed(String),
-    /// Somebody's code panicked.
+    /// The code of a component panicked.
     Panicked(PanicIn, Panic),
-    /// A fault that has been reported elsewhere.
+    /// A fault that was already reported.
     Told(String),
 }
 
-/// What a run line asks for.
+/// The command of a run line.
 #[derive(Debug)]
 enum Command {
-    /// What Cranelift's lines ask for.
+    /// A `run` or `print` command of Cranelift.
     Returns(RunCommand),
-    /// A call that has to trap with a code.
+    /// A call that must trap with this code.
     Traps(Invocation, String),
 }
 
-/// A run line with its function and its results so far.
+/// A run line with its function and its result so far.
 #[derive(Debug)]
 pub struct RunLine {
-    /// Index of the function to call.
+    /// The index of the function to call.
     pub function: usize,
     comment: Comment,
     command: Result<Command, CallError>,
@@ -58,11 +58,13 @@ pub struct RunLines {
 }
 
 impl RunLines {
-    /// Finds the run lines. A line calls the function that it names; one without a name calls the function that it stands
-    /// after. With `in_place` every line calls the function that it stands after, whatever name it gives: so Cranelift
-    /// reads files of its own.
+    /// Finds the run lines.
     ///
-    /// Lines that name a function that the file does not have are faults.
+    /// A line calls the function that it names. A line without a name calls the function before it.
+    /// With `in_place` each line calls the function before it, whatever name it contains, as
+    /// Cranelift's own runner does.
+    ///
+    /// Lines that name a function that does not exist in the file are faults.
     pub fn collect(file: &ClifFile, in_place: bool, faults: &mut Vec<Diagnostic>) -> RunLines {
         let mut list = Vec::new();
         if !in_place {
@@ -75,7 +77,7 @@ impl RunLines {
                             comment.offset..comment.offset + comment.text.len(),
                             "",
                         )
-                        .note("before the first function, the name has to be that of one below"),
+                        .note("a run line before the first function must name a function below"),
                     ),
                 }
             }
@@ -90,7 +92,7 @@ impl RunLines {
                             comment.offset..comment.offset + comment.text.len(),
                             "",
                         )
-                        .note("a line calls the function that it names, wherever it stands"),
+                        .note("a run line calls the function that it names, at any position in the file"),
                     );
                     continue;
                 }
@@ -105,18 +107,18 @@ impl RunLines {
         RunLines { list }
     }
 
-    /// The lines.
+    /// Returns the lines.
     pub fn list(&self) -> &[RunLine] {
         &self.list
     }
 
-    /// Whether a function has a run line.
+    /// Returns whether a function has a run line.
     pub fn cover(&self, function: usize) -> bool {
         self.list.iter().any(|l| l.function == function)
     }
 
-    /// Executes all lines with `call` and notes results for them, for their functions, and failures for display. `setting` names
-    /// the configuration in failures.
+    /// Executes all lines with `call` and records results for the lines and their functions, and
+    /// failures for display. `setting` names the configuration in failures.
     pub fn execute(
         &mut self,
         file: &ClifFile,
@@ -163,7 +165,7 @@ impl RunLines {
         }
     }
 
-    /// Makes failures of lines that were refused or never executed, unless the header says so.
+    /// Reports refused or unexecuted lines as failures unless the header announces them.
     pub fn hold_to_header(&mut self, file: &ClifFile, functions: &mut [Finding], failures: &mut Vec<Diagnostic>) {
         let announced = &file.header.announced;
         for line in &mut self.list {
@@ -172,11 +174,11 @@ impl RunLines {
             let failure = match line.finding.verdict() {
                 Some(Verdict::Refused) if !announced.refuses(name) => {
                     Diagnostic::new("a run line is refused", span, line.finding.reason.clone())
-                        .note(format!("`expect refused {name}` in the header announces it"))
+                        .note(format!("to expect this, add `expect refused {name}` to the header"))
                 }
                 None if !announced.skipped => Diagnostic::new("a run line is not executed", span, "")
                     .note("the file has no `test run` and no `test interpret`")
-                    .note("`expect skipped` in the header announces it"),
+                    .note("to expect this, add `expect skipped` to the header"),
                 _ => continue,
             };
             line.finding.add(Verdict::Failed, failure.message.clone());
@@ -186,7 +188,7 @@ impl RunLines {
         }
     }
 
-    /// The results of all lines. Lines that were never executed are skipped ones.
+    /// Returns the results of all lines. Lines that were never executed are skipped.
     pub fn outcomes(self, file: &ClifFile) -> Vec<LineOutcome> {
         self.list
             .into_iter()
@@ -202,12 +204,12 @@ impl RunLines {
 }
 
 impl RunLine {
-    /// Byte offset of its comment in the file.
+    /// Returns the byte offset of the comment in the file.
     pub fn offset(&self) -> usize {
         self.comment.offset
     }
 
-    /// The arguments of the call, if the line was understood.
+    /// Returns the arguments of the call, or none if the line does not parse.
     pub fn arguments(&self) -> &[DataValue] {
         match &self.command {
             Ok(
@@ -218,12 +220,13 @@ impl RunLine {
         }
     }
 
-    /// Whether the line expects a trap.
+    /// Returns whether the line expects a trap.
     pub fn traps(&self) -> bool {
         matches!(self.command, Ok(Command::Traps(..)))
     }
 
-    /// Makes the call with `call` and compares what comes of it with what the line expects; gives the text of a `print:`.
+    /// Executes the call with `call` and compares the result with the expectation. Returns the text
+    /// of a `print:` line.
     ///
     /// # Errors
     ///
@@ -258,7 +261,7 @@ impl RunLine {
     }
 }
 
-/// The fault of a comment that would be a run line with a colon: it would never be executed.
+/// Reports a comment that lacks the colon of a run line and would never be executed.
 fn without_colon(comment: &Comment) -> Option<Diagnostic> {
     let text = directive(&comment.text);
     let word = ["run", "print", "trap"].into_iter().find(|word| {
@@ -271,11 +274,11 @@ fn without_colon(comment: &Comment) -> Option<Diagnostic> {
             directive_span(comment),
             "this is never executed",
         )
-        .note(format!("`; {word}: %f(1)` is a run line, anything else a comment"))
+        .note(format!("`; {word}: %f(1)` is a run line; any other form is a comment"))
     })
 }
 
-/// Reads a `run` or `print` line.
+/// Parses a `run` or `print` line.
 fn parse_command(text: &str, signature: &Signature) -> Result<RunCommand, CallError> {
     if let Some((given, taken)) = arguments(text).map(|given| (given, signature.params.len()))
         && given != taken
@@ -293,21 +296,22 @@ fn parse_command(text: &str, signature: &Signature) -> Result<RunCommand, CallEr
     parse_narrow(text, signature)
 }
 
-/// Reads a line with values that Cranelift knows.
+/// Parses a line whose values Cranelift can represent.
 fn parse_narrow(text: &str, signature: &Signature) -> Result<RunCommand, CallError> {
     match caught(|| parse_run_command(text, signature)) {
         Ok(Ok(Some(command))) => match after_command(text, &command) {
             "" => Ok(command),
-            // The reader ends where it has what it wants. A line that says more must not pass as if it had been checked.
+            // The reader stops after a complete command. Text after it would not be checked, so it
+            // is an error.
             rest => Err(CallError::Failed(format!(
-                "the run line does not parse: `{rest}` after its end"
+                "the run line does not parse: unexpected `{rest}` after the end"
             ))),
         },
         Ok(Ok(None)) => Err(CallError::Failed("this is not a run line".to_owned())),
         Ok(Err(error)) if error.message.starts_with("vectors larger than") => {
             Err(CallError::Refused(format!("cranelift-reader: {}", error.message)))
         }
-        // What the reader says of a list that does not end where the signature ends.
+        // The reader's message for a list whose length does not match the signature.
         Ok(Err(error)) if error.message.starts_with("expected invocation parentheses") && text.contains('(') => {
             Err(CallError::Failed(format!(
                 "the run line does not parse: a call of {} arguments in parentheses is expected",
@@ -322,10 +326,11 @@ fn parse_narrow(text: &str, signature: &Signature) -> Result<RunCommand, CallErr
     }
 }
 
-/// How many arguments a line gives to the function that it names; nothing if it names none, or the list has no end.
+/// Returns the number of arguments of the call in a line. Returns `None` if the line has no call or
+/// the list is not closed.
 fn arguments(text: &str) -> Option<usize> {
     let (before, list) = text.split_once('(')?;
-    // The call comes before what it is compared with.
+    // The call precedes the comparison.
     if before.contains('=') {
         return None;
     }
@@ -343,7 +348,7 @@ fn arguments(text: &str) -> Option<usize> {
     None
 }
 
-/// What a line says after the command that was read from it.
+/// Returns the text after the parsed command.
 fn after_command<'a>(text: &'a str, command: &RunCommand) -> &'a str {
     let rest = match command {
         RunCommand::Print(_) => text.find('(').map(|start| after_brackets(&text[start..])),
@@ -363,7 +368,7 @@ fn after_command<'a>(text: &'a str, command: &RunCommand) -> &'a str {
     rest.unwrap_or_default().trim()
 }
 
-/// What follows the bracket that closes the one at the start.
+/// Returns the text after the bracket that closes the first one.
 fn after_brackets(text: &str) -> &str {
     let mut depth = 0u32;
     for (at, c) in text.char_indices() {
@@ -379,7 +384,8 @@ fn after_brackets(text: &str) -> &str {
     ""
 }
 
-/// Reads a `trap` line; `rest` begins with its colon. Cranelift has no such lines: the call is read as one to print.
+/// Parses a `trap` line; `rest` begins with its colon. Cranelift does not have such lines, so the
+/// call is parsed as one to print.
 fn parse_trap(rest: &str, signature: &Signature) -> Result<Command, CallError> {
     let Some((call, code)) = rest.rsplit_once("==") else {
         return Err(CallError::Failed(
@@ -397,14 +403,14 @@ fn parse_trap(rest: &str, signature: &Signature) -> Result<Command, CallError> {
     }
 }
 
-/// The bytes of the directive of a comment in the file.
+/// Returns the byte range of a comment's directive in the file.
 fn directive_span(comment: &Comment) -> Range<usize> {
     let text = comment.text.trim_start_matches([';', ' ', '\t']);
     let start = comment.offset + comment.text.len() - text.len();
     start..start + directive(&comment.text).len()
 }
 
-/// The function that a run line names.
+/// Returns the function that a run line names.
 fn named(file: &ClifFile, comment: &str) -> Option<usize> {
     let (_, call) = directive(comment).split_once(':')?;
     let name = call
@@ -413,14 +419,14 @@ fn named(file: &ClifFile, comment: &str) -> Option<usize> {
     file.functions.iter().position(|f| f.name == name)
 }
 
-/// Whether a run line gives a name at all: the shortest form is `; run` alone.
+/// Returns whether a run line names a function; `; run` alone does not.
 fn names_something(comment: &str) -> bool {
     directive(comment)
         .split_once(':')
         .is_some_and(|(_, call)| call.trim_start().starts_with('%'))
 }
 
-/// Results as a line has them.
+/// Formats results as in run lines.
 fn list(actual: &[DataValue], signature: &Signature) -> String {
     match lanes::display(actual, &signature.returns).as_slice() {
         [one] => one.clone(),
@@ -428,7 +434,7 @@ fn list(actual: &[DataValue], signature: &Signature) -> String {
     }
 }
 
-/// Compares results with what the command expects; gives the text of a `print:`.
+/// Compares results with the expectation of the command. Returns the text of a `print:` line.
 fn judge(
     command: &RunCommand,
     bare: bool,
@@ -446,7 +452,7 @@ fn judge(
             let equal = actual.len() == expected.len() && actual.iter().zip(expected).all(|(a, b)| a.bitwise_eq(b));
             let good = match comparison {
                 Comparison::Equals => equal,
-                // For a line without a call, the reader makes up an expectation of one type.
+                // For a line without a call the reader invents an expectation of one type.
                 Comparison::NotEquals if bare => is_true(actual),
                 Comparison::NotEquals => !equal,
             };
@@ -459,7 +465,7 @@ fn judge(
     }
 }
 
-/// Compares what a call came to with a trap.
+/// Compares the outcome of a call with an expected trap.
 fn judge_trap(
     expected: &str,
     result: Result<Vec<DataValue>, CallError>,
@@ -472,7 +478,8 @@ fn judge_trap(
     }
 }
 
-/// A result that is not zero, whatever its type: what `; run` alone expects.
+/// Returns whether the only result is not zero, for any type; this is the expectation of `; run`
+/// alone.
 fn is_true(actual: &[DataValue]) -> bool {
     let mut bytes = [0; 16];
     match actual {

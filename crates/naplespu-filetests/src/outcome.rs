@@ -1,18 +1,18 @@
-//! What testing a file gave: for functions, run lines, and the file.
+//! Results of testing a file: for functions, run lines, and the file.
 
 use naplespu_reader::diagnostic::{Diagnostic, Source};
 use naplespu_reader::panics::{Panic, PanicIn};
 use std::fmt;
 use std::ops::Range;
 
-/// The result of a check, from weakest to strongest: of several results of one thing, the largest counts.
+/// The result of a check, in ascending order of strength. The strongest of several results counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// Not tried: the test is for another machine.
+    /// Not tested: the test is for another machine.
     Skipped,
     /// As expected.
     Passed,
-    /// The function, or one that it calls, uses something that the target does not offer.
+    /// The function or one of its callees uses a feature that the target does not have.
     Refused,
     /// Not as expected.
     Failed,
@@ -29,16 +29,16 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// A verdict that grows, with the reason of the strongest one.
+/// The strongest verdict so far, with its reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Finding {
     verdict: Option<Verdict>,
-    /// Why; empty if there is nothing to say.
+    /// The reason, which may be empty.
     pub reason: String,
 }
 
 impl Finding {
-    /// Notes another result.
+    /// Records another result.
     pub fn add(&mut self, verdict: Verdict, reason: impl Into<String>) {
         if self.verdict < Some(verdict) {
             self.verdict = Some(verdict);
@@ -46,7 +46,7 @@ impl Finding {
         }
     }
 
-    /// The strongest result so far.
+    /// Returns the strongest result so far.
     pub fn verdict(&self) -> Option<Verdict> {
         self.verdict
     }
@@ -55,48 +55,49 @@ impl Finding {
 /// The result for one function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionOutcome {
-    /// Its name as CLIF prints it; `-` for what belongs to no function (a file that does not parse).
+    /// The name as CLIF prints it; `-` for a failure outside of functions (a file that does not
+    /// parse).
     pub name: String,
     /// The result over all subtests and configurations.
     pub verdict: Verdict,
-    /// Why it is not passed; empty if it is.
+    /// Why the function did not pass; empty if it did.
     pub reason: String,
 }
 
 /// The result of one `; run:` or `; print:` line over all configurations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineOutcome {
-    /// Its line number.
+    /// The line number.
     pub line: usize,
     /// The directive without `;`.
     pub text: String,
     /// The result.
     pub verdict: Verdict,
-    /// Why it is not passed.
+    /// Why the line did not pass.
     pub reason: String,
-    /// What a `print:` line gave, one text for each different result.
+    /// The different results of a `print:` line.
     pub printed: Vec<String>,
 }
 
-/// Everything about one file.
+/// All results of one file.
 #[derive(Clone, Debug)]
 pub struct FileOutcome {
-    /// Name and text.
+    /// The name and the text.
     pub source: Source,
-    /// The result of the file: failed if anything in it failed, refused or skipped if all of it was.
+    /// The result of the file: failed if any part failed, refused or skipped if all parts were.
     pub verdict: Verdict,
-    /// One entry a function, in file order.
+    /// One entry for each function, in file order.
     pub functions: Vec<FunctionOutcome>,
-    /// One entry a run line, in file order.
+    /// One entry for each run line, in file order.
     pub lines: Vec<LineOutcome>,
-    /// The failures with their places.
+    /// The failures with their positions.
     pub failures: Vec<Diagnostic>,
-    /// The file with new expectations, if they were asked for and differ.
+    /// The file with new expectations, if rewriting was requested and they differ.
     pub rewritten: Option<String>,
 }
 
 impl FileOutcome {
-    /// A file that failed as a whole.
+    /// Creates the result of a file that failed as a whole.
     pub fn failed(source: Source, failures: Vec<Diagnostic>) -> FileOutcome {
         let reason = match failures.as_slice() {
             [] => String::new(),
@@ -117,7 +118,7 @@ impl FileOutcome {
         }
     }
 
-    /// The verdict of a file from those of its functions.
+    /// Returns the verdict of a file for the verdicts of its functions.
     pub fn sum(functions: &[FunctionOutcome]) -> Verdict {
         let all = || functions.iter().map(|f| f.verdict);
         if all().any(|v| v == Verdict::Failed) {
@@ -129,23 +130,24 @@ impl FileOutcome {
         }
     }
 
-    /// Whose code panicked, for each failure that is a panic.
+    /// Returns the component that panicked, for each failure that is a panic.
     pub fn panics(&self) -> impl Iterator<Item = PanicIn> + '_ {
         self.failures.iter().filter_map(|failure| failure.panic)
     }
 
-    /// The failures as text.
+    /// Formats the failures as text.
     pub fn render(&self) -> String {
         self.source.render(&self.failures)
     }
 }
 
-/// Adds a failure, or its configuration to the same failure with another one.
+/// Adds a failure. If the same failure exists for another configuration, adds only the
+/// configuration to it.
 pub fn add_failure(failures: &mut Vec<Diagnostic>, message: &str, span: Range<usize>, reason: &str, setting: &str) {
     add(failures, (message, reason), span, setting, None);
 }
 
-/// The same for a panic, and whose code it was.
+/// Adds a panic of a component, like [`add_failure`].
 pub fn add_panic(
     failures: &mut Vec<Diagnostic>,
     message: &str,
@@ -192,7 +194,7 @@ fn located(source: &Source, diagnostic: &Diagnostic) -> String {
     }
 }
 
-/// How many of something had which result.
+/// Counts of each result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// As expected.
@@ -201,12 +203,12 @@ pub struct Tally {
     pub failed: usize,
     /// Refused by the target.
     pub refused: usize,
-    /// Not tried.
+    /// Not tested.
     pub skipped: usize,
 }
 
 impl Tally {
-    /// Counts one.
+    /// Counts one result.
     pub fn add(&mut self, verdict: Verdict) {
         match verdict {
             Verdict::Passed => self.passed += 1,
@@ -217,14 +219,14 @@ impl Tally {
     }
 }
 
-/// The sums over all files of a run.
+/// The counts over all files of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Run lines.
     pub lines: Tally,
     /// Files.
     pub files: Tally,
-    /// Failures that are panics, whoever's.
+    /// Failures that are panics of any component.
     pub panics: usize,
 }
 
@@ -238,14 +240,14 @@ impl Summary {
         }
     }
 
-    /// Whether nothing failed.
+    /// Returns whether no file and no line failed.
     pub fn is_good(&self) -> bool {
         self.files.failed == 0 && self.lines.failed == 0
     }
 }
 
 impl fmt::Display for Summary {
-    /// Two lines: run lines, files.
+    /// Writes two lines: run lines, files.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { lines, files, .. } = self;
         writeln!(

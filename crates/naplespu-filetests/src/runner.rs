@@ -1,4 +1,4 @@
-//! Many files: found in folders, tested by several threads, reported in order.
+//! Runs many files: finds them in folders, tests them on several threads, and reports in order.
 
 use super::file::{self, Options};
 use super::outcome::FileOutcome;
@@ -11,15 +11,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-/// Stack of a thread that compiles. Only what is used of it costs memory.
+/// The stack size of a thread that compiles. Unused pages do not consume memory.
 const STACK_SIZE: usize = 256 << 20;
 
-/// The `.clif` files under `paths`: a file is taken as it is, a folder with all that it contains, sorted by name. Names that
-/// start with a dot are passed over. A file is taken once, where it comes first.
+/// Returns the `.clif` files in `paths`, each of which is a file or a folder.
+///
+/// The files of a folder are sorted by name. Names that begin with a dot are skipped. Repeated
+/// files are returned once, at their first position.
 ///
 /// # Errors
 ///
-/// The first path that cannot be read, and why.
+/// Returns the first path that cannot be read, and why.
 pub fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, (PathBuf, io::Error)> {
     let mut found = Vec::new();
     for path in paths {
@@ -51,7 +53,7 @@ fn walk(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), (PathBuf, io::Err
         if hidden {
             continue;
         }
-        // Links to folders are not followed: they may lead in circles.
+        // Symbolic links to folders are not followed, because they may form a cycle.
         if kind.is_dir() {
             walk(&path, found)?;
         } else if path.extension().is_some_and(|e| e == "clif") && path.is_file() {
@@ -61,7 +63,7 @@ fn walk(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), (PathBuf, io::Err
     Ok(())
 }
 
-/// Tests one file on disk; rewrites it if asked to.
+/// Tests one file on disk, and rewrites it if the options request it.
 pub fn test_path(path: &Path, options: &Options) -> FileOutcome {
     let name = path.display().to_string();
     let bytes = match fs::read(path) {
@@ -88,12 +90,14 @@ pub fn test_path(path: &Path, options: &Options) -> FileOutcome {
     outcome
 }
 
-/// Tests files on up to `threads` threads. `done` is called for each file in the order of `files`, as soon as the file and all
-/// before it are done; its second argument is the number of files that are done in any order.
+/// Tests files on up to `threads` threads.
+///
+/// `done` is called for each file in the order of `files`, as soon as the file and all earlier ones
+/// are finished. Its second argument is the number of files that are finished in any order.
 ///
 /// # Errors
 ///
-/// If no thread can be started.
+/// Returns an error if no thread can be started.
 pub fn test_files(
     files: &[PathBuf],
     options: &Options,
@@ -139,11 +143,11 @@ pub fn test_files(
     })
 }
 
-/// Runs `work` on a thread with a large stack, as compilers of hostile input need it.
+/// Runs `work` on a thread with a large stack, which compilers need for hostile input.
 ///
 /// # Errors
 ///
-/// If the thread cannot be started, or panicked.
+/// Returns an error if the thread cannot be started or panics.
 pub fn with_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     thread::scope(|scope| {
         thread::Builder::new()
@@ -154,11 +158,12 @@ pub fn with_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<
     })
 }
 
-/// The results of `each` on all numbers below `count`, in order, by as many threads with large stacks as the host has processors.
+/// Calls `each` for all numbers below `count` and returns the results in order. Uses one thread
+/// with a large stack for each processor of the host.
 ///
 /// # Errors
 ///
-/// If a thread cannot be started, or panicked.
+/// Returns an error if a thread cannot be started or panics.
 pub fn in_parallel<T: Send>(count: usize, each: impl Fn(usize) -> T + Sync) -> io::Result<Vec<T>> {
     let next = AtomicUsize::new(0);
     let work = || {
@@ -178,7 +183,8 @@ pub fn in_parallel<T: Send>(count: usize, each: impl Fn(usize) -> T + Sync) -> i
     Ok(all.into_iter().map(|(_, result)| result).collect())
 }
 
-/// The report: one line per function with file, name, result and reason, separated by tabs.
+/// Returns the report: one line for each function with file, name, result and reason, separated by
+/// tabs.
 pub fn report(outcomes: &[FileOutcome]) -> String {
     let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut out = String::new();

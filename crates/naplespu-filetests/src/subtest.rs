@@ -1,49 +1,49 @@
-//! The subtests and their options, read from `test` lines.
+//! Parses subtests and their options from `test` lines.
 
 use cranelift_naplespu::Stage;
 use naplespu_reader::diagnostic::Diagnostic;
 use naplespu_reader::header::{Header, TestLine};
 
-/// What a `test` line asks for.
+/// The subtest of a `test` line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subtest {
-    /// The function as CLIF, parsed and printed again.
+    /// Prints the parsed function as CLIF.
     Cat,
-    /// The control-flow graph in the language of Graphviz.
+    /// Prints the control-flow graph in the language of Graphviz.
     PrintCfg,
-    /// The errors that the verifier finds are those that `; error:` comments announce.
+    /// Compares the verifier's errors with the `; error:` comments.
     Verifier,
-    /// CLIF after the optimizations that need no machine, or after one of them.
+    /// Prints the CLIF after the optimizations on CLIF, or after one of them.
     Optimize {
-        /// Print the function as it is after this one.
+        /// The optimization after which the function is printed.
         stage: Option<Stage>,
-        /// Compare with the whole expectation after the function.
+        /// Compare with the complete expectation after the function.
         precise: bool,
     },
-    /// Assembly text of the compiled function.
+    /// Prints the assembly text of the compiled function.
     Compile {
-        /// As above.
+        /// Compare with the complete expectation after the function.
         precise: bool,
-        /// The function has to be refused or to fail; the checks run on the message.
+        /// The function must be refused or fail; the checks apply to the message.
         expect_fail: bool,
     },
-    /// Disassembly of the compiled function with offsets, bytes, relocations and traps.
+    /// Prints the disassembly of the compiled function with offsets, bytes, relocations and traps.
     Disasm {
-        /// As above.
+        /// Compare with the complete expectation after the function.
         precise: bool,
     },
-    /// The run lines, compiled and simulated.
+    /// Executes the run lines, compiled and simulated.
     Run {
-        /// Try all values of the settings that matter most and that the file does not mention.
+        /// Try all values of the most important settings that the file does not set.
         matrix: bool,
     },
-    /// The run lines in Cranelift's interpreter.
+    /// Executes the run lines in Cranelift's interpreter.
     Interpret,
     /// A subtest of Cranelift that this target does not have.
     Foreign,
 }
 
-/// Cranelift's subtests that make no sense here, or are not there.
+/// Cranelift's subtests that do not exist here.
 const FOREIGN: [&str; 9] = [
     "alias-analysis",
     "domtree",
@@ -57,8 +57,8 @@ const FOREIGN: [&str; 9] = [
 ];
 
 impl Subtest {
-    /// Reads the `test` lines. With `lenient`, Cranelift's other subtests are taken as [`Subtest::Foreign`] and options nobody
-    /// knows are ignored.
+    /// Parses the `test` lines. With `lenient`, other subtests of Cranelift become
+    /// [`Subtest::Foreign`] and unknown options are ignored.
     pub fn read(header: &Header, lenient: bool, faults: &mut Vec<Diagnostic>) -> Vec<Subtest> {
         header
             .tests
@@ -101,8 +101,9 @@ impl Subtest {
             name if lenient && FOREIGN.contains(&name) => return Some(Subtest::Foreign),
             name => {
                 faults.push(
-                    Diagnostic::new(format!("unknown subtest `{name}`"), line.name.span.clone(), "")
-                        .note("known are cat, compile, disasm, interpret, optimize, print-cfg, run and verifier"),
+                    Diagnostic::new(format!("unknown subtest `{name}`"), line.name.span.clone(), "").note(
+                        "the subtests are cat, compile, disasm, interpret, optimize, print-cfg, run and verifier",
+                    ),
                 );
                 return None;
             }
@@ -119,7 +120,7 @@ impl Subtest {
         Some(subtest)
     }
 
-    /// Whether it compiles for the target.
+    /// Returns whether the subtest compiles for the target.
     pub fn needs_isa(self) -> bool {
         matches!(
             self,
@@ -127,22 +128,22 @@ impl Subtest {
         )
     }
 
-    /// Whether the functions have to be valid CLIF.
+    /// Returns whether the functions must be valid CLIF.
     pub fn needs_verifier(self) -> bool {
         !matches!(self, Self::Cat | Self::Verifier)
     }
 
-    /// Whether it executes run lines.
+    /// Returns whether the subtest executes run lines.
     pub fn executes(self) -> bool {
         matches!(self, Self::Run { .. } | Self::Interpret)
     }
 
-    /// Whether it prints functions, for filecheck directives.
+    /// Returns whether the subtest prints functions, for filecheck directives.
     pub fn prints(self) -> bool {
         !self.executes() && !matches!(self, Self::Verifier | Self::Foreign)
     }
 
-    /// Whether it has a whole expectation.
+    /// Returns whether the subtest has a complete expectation.
     pub fn is_precise(self) -> bool {
         matches!(
             self,

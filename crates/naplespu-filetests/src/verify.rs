@@ -1,13 +1,13 @@
-//! `test verifier`: announced errors against found ones.
+//! Implements `test verifier`: compares announced errors with found ones.
 
 use cranelift_codegen::verifier::VerifierErrors;
 use naplespu_reader::diagnostic::{Diagnostic, Source};
 use naplespu_reader::parse::FunctionCase;
 
-/// Compares the errors that the verifier found with the `; error: text` comments. An announced error is met by one found at
-/// the same entity whose message contains the text; each found error has to be announced.
+/// Compares the verifier's errors with the `; error: text` comments.
 ///
-/// The result lists what does not fit; it is empty if all does.
+/// An announced error matches a found one at the same entity whose message contains the text. Each
+/// found error must be announced. Returns the mismatches.
 pub fn compare(source: &Source, case: &FunctionCase, found: &VerifierErrors) -> Vec<Diagnostic> {
     let mut wrong = Vec::new();
     let mut met = vec![false; found.0.len()];

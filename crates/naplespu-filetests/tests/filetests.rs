@@ -1,8 +1,10 @@
-//! Every `.clif` file under `filetests/` is a test of its own. `CRANELIFT_TEST_BLESS=1` rewrites `precise-output` expectations.
+//! Runs each `.clif` file under `filetests/` as a separate test.
 //!
-//! What memory and registers hold that nobody wrote is random; `NAPLESPU_FILL_SEED=n` is another seed.
+//! `CRANELIFT_TEST_BLESS=1` rewrites `precise-output` expectations. The initial contents of memory
+//! and registers are random; `NAPLESPU_FILL_SEED=n` sets the seed.
 //!
-//! What is refused fails, unless the header of the file announces it; kernels of the corpus may not even announce it.
+//! A refused function fails unless the header of the file announces it. Kernels of the corpus must
+//! not announce refusals.
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use naplespu_filetests::{Options, Verdict, runner};

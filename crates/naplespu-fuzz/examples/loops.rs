@@ -1,17 +1,18 @@
-//! Random loops for some time: `loops [SECONDS] [FIRST SEED]`.
+//! Tests random loops for some time: `loops [SECONDS] [FIRST SEED]`.
 //!
-//! Prints files a second, what share of them each pass reaches, and every failing seed with its shrunk function.
-//! `loops show SEED` prints the case of a seed and what the compiler says about it.
+//! Prints the rate of files per second, the share of them that each pass changes, and each failing
+//! seed with its shrunk function. `loops show SEED` prints the case of a seed and the compiler's
+//! remarks about it.
 
 use cranelift_naplespu::remarks::LoopOutcome;
 use naplespu_fuzz::counted;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Every so many files the passes are asked what they did.
+/// The effects of the passes are sampled once per this many files.
 const SAMPLE: u64 = 8;
 
-/// What the passes did to files.
+/// Counts of the passes' effects.
 #[derive(Default)]
 struct Shares {
     files: u32,

@@ -1,10 +1,11 @@
-//! Writes programs of the differential test's generator as CLIF files: small functions with integers of all widths and floats.
+//! Writes generated programs of the differential test as CLIF files: small functions on integers of
+//! all widths and floats.
 //!
 //! ```text
 //! cargo run -p naplespu-fuzz --example programs -- NUMBER FOLDER
 //! ```
 //!
-//! Each program is a file of its own, named after its seed.
+//! Each program is in a separate file, named after its seed.
 
 use arbitrary::Unstructured;
 use naplespu_fuzz::generate::generate;

@@ -1,11 +1,13 @@
-//! Functions over all of CLIF from bytes: every opcode, every type, every convention, whatever may hang on a function.
+//! Functions over all of CLIF from bytes: every opcode, type, calling convention and kind of
+//! metadata.
 //!
-//! A function is made in three steps: a skeleton of blocks and their ends, which fixes what dominates what; instructions
-//! whose operands are values that dominate them; and a repair, which asks Cranelift's verifier what is wrong and takes
-//! that out again. What comes out is valid, so that a compiler has to compile or refuse it.
+//! A function is made in three steps. The skeleton fixes the blocks and their terminators, and so
+//! the dominator tree. Instructions are added with operands that dominate them. The repair removes
+//! everything that Cranelift's verifier reports. The result is valid, so the compiler must compile
+//! or refuse it.
 //!
-//! Half of the functions are tame: they keep to what this target does not refuse by opcode or type. The others do not
-//! care, and nearly all of them are refused.
+//! More than half of the functions are tame: they avoid opcodes and types that this target refuses.
+//! The others use everything, and nearly all of them are refused.
 
 use super::instruction::Generator;
 use arbitrary::{Result, Unstructured};
@@ -23,10 +25,10 @@ use cranelift_naplespu::internals::refuses;
 use cranelift_naplespu::verify_function;
 use naplespu_reduce::remove;
 
-/// Rounds of repair before a function is given up.
+/// Iterations of the repair before the function is abandoned.
 const REPAIRS: usize = 8;
 
-/// How a block of the skeleton ends.
+/// The terminator of a block in the skeleton.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     Return,
@@ -40,7 +42,7 @@ pub(super) enum End {
     TryIndirect,
 }
 
-/// The ends that go to other blocks, the common ones more often.
+/// Terminators with successors; frequent ones are repeated.
 const INNER: &[End] = &[End::Jump, End::Jump, End::Brif, End::Brif, End::Brif, End::Table];
 const EXITS: &[End] = &[
     End::Return,
@@ -56,11 +58,11 @@ struct Skeleton {
     targets: Vec<usize>,
 }
 
-/// Makes a function that Cranelift's verifier accepts; `None` if nothing valid came of the bytes.
+/// Generates a function that Cranelift's verifier accepts. Returns `None` if the repair fails.
 ///
 /// # Errors
 ///
-/// When the bytes cannot give what is asked; running out of them is not an error.
+/// Returns an error if the bytes cannot produce a choice. The end of the bytes is not an error.
 pub fn generate(u: &mut Unstructured<'_>, isa: &Isa) -> Result<Option<Function>> {
     let tame = u.ratio(3, 5)?;
     let convention = convention(u, tame)?;
@@ -90,7 +92,7 @@ fn convention(u: &mut Unstructured<'_>, tame: bool) -> Result<CallConv> {
     u.choose(&all[..common]).copied()
 }
 
-/// Stack slots and global values.
+/// Declares stack slots and global values.
 fn declarations(generator: &mut Generator<'_, '_>) -> Result<()> {
     for _ in 0..generator.u.int_in_range(0..=3)? {
         let kind = if generator.tame || generator.u.ratio(4, 5)? {
@@ -117,7 +119,7 @@ fn declarations(generator: &mut Generator<'_, '_>) -> Result<()> {
     Ok(())
 }
 
-/// Decides the ends of blocks, and makes the blocks with their parameters.
+/// Chooses the terminators and creates the blocks with their parameters.
 fn skeleton(generator: &mut Generator<'_, '_>) -> Result<Vec<Skeleton>> {
     let count = generator.u.int_in_range(1..=7usize)?;
     let mut all = Vec::new();
@@ -138,7 +140,8 @@ fn skeleton(generator: &mut Generator<'_, '_>) -> Result<Vec<Skeleton>> {
             _ => 0,
         };
         let targets: Result<Vec<usize>> = (0..targets)
-            // Forward more often, so that most blocks are reached; nothing goes to the entry.
+            // Forward edges are more frequent, so that most blocks are reachable. The entry block
+            // has no predecessors.
             .map(|_| match generator.u.ratio(3, 4)? && index + 1 < count {
                 true => generator.u.int_in_range(index + 1..=count - 1),
                 false => generator.u.int_in_range(1..=count - 1),
@@ -168,7 +171,8 @@ fn skeleton(generator: &mut Generator<'_, '_>) -> Result<Vec<Skeleton>> {
     Ok(all)
 }
 
-/// For each block the blocks that dominate it, as a set of bits. Blocks that are not reached have only themselves.
+/// Returns the dominators of each block as a bit set. An unreachable block is dominated only by
+/// itself.
 fn dominators(skeleton: &[Skeleton]) -> Vec<u32> {
     let all = (1u32 << skeleton.len()) - 1;
     let mut sets = vec![all; skeleton.len()];
@@ -199,7 +203,7 @@ fn dominators(skeleton: &[Skeleton]) -> Vec<u32> {
     sets
 }
 
-/// Fills the blocks, dominating ones first.
+/// Fills the blocks; dominators first.
 fn body(generator: &mut Generator<'_, '_>, skeleton: &[Skeleton]) -> Result<()> {
     let dominators = dominators(skeleton);
     let mut order: Vec<usize> = (0..skeleton.len()).collect();
@@ -230,7 +234,7 @@ fn insts(func: &Function) -> Vec<Inst> {
     blocks.flat_map(|block| func.layout.block_insts(block)).collect()
 }
 
-/// What hangs on instructions and values without changing what they do.
+/// Adds metadata to instructions and values that does not change their results.
 fn extras(generator: &mut Generator<'_, '_>) -> Result<()> {
     let slots: Vec<_> = generator.func.sized_stack_slots.keys().collect();
     let labels = generator.u.ratio(1, 4)?;
@@ -274,7 +278,7 @@ fn extras(generator: &mut Generator<'_, '_>) -> Result<()> {
     Ok(())
 }
 
-/// Takes out what the verifier does not accept.
+/// Removes the instructions and declarations that the verifier rejects.
 fn repair(mut func: Function) -> Option<Function> {
     let flags = settings::Flags::new(settings::builder());
     for _ in 0..REPAIRS {
@@ -303,18 +307,18 @@ fn repair(mut func: Function) -> Option<Function> {
     None
 }
 
-/// All opcodes that do not end a block.
+/// Returns all opcodes that do not end a block.
 pub(super) fn straight_opcodes() -> impl Iterator<Item = Opcode> {
     let ends = |opcode: &Opcode| opcode.is_terminator() || opcode.is_branch();
     Opcode::all().iter().copied().filter(move |opcode| !ends(opcode))
 }
 
-/// Whether the instruction is one that this target refuses.
+/// Returns whether this target refuses the instruction.
 pub(super) fn refused(func: &Function, inst: Inst, isa: &Isa) -> bool {
     refuses(func, inst, isa)
 }
 
-/// Builds an instruction at the end of a block, or says that Cranelift has no such form.
+/// Appends an instruction to a block.
 pub(super) fn append(
     func: &mut Function,
     block: Block,
@@ -325,7 +329,7 @@ pub(super) fn append(
     cursor.ins().build(data, ctrl).0
 }
 
-/// Whether the opcode is a call, whose operands depend on a signature.
+/// Returns whether the opcode is a call, whose operands depend on a signature.
 pub(super) fn is_call(opcode: Opcode) -> bool {
     matches!(
         opcode.format(),

@@ -1,6 +1,8 @@
-//! Random counted loops over arrays, of the shape that is vectorised: one function fills memory, runs the loop over two places in
-//! it that are given by its arguments, and gives a hash of all of it and of what the loop computed. The number of rounds, whether
-//! the arrays are aligned, and how far they are apart, are chosen around what makes a difference.
+//! Random counted loops over arrays, in a form that the vectorizer accepts.
+//!
+//! A function fills memory, runs the loop on two arrays whose positions are arguments, and returns
+//! a hash of the memory and of the values that the loop computed. Trip counts, alignments and
+//! distances of the arrays are edge cases of the vectorizer.
 
 use super::{Failure, Outcome, Programs, argument, interpret, parse};
 use arbitrary::{Result, Unstructured};
@@ -8,10 +10,10 @@ use cranelift_codegen::ir::types;
 use naplespu_jit::Program;
 use std::fmt::Write as _;
 
-/// Rounds that are tried.
+/// Trip counts to try.
 const ROUNDS: [u32; 12] = [0, 1, 2, 15, 16, 17, 31, 32, 33, 48, 64, 100];
 
-/// Where the two arrays begin, in bytes.
+/// Byte offsets of the two arrays.
 const PLACES: [(u32, u32); 16] = [
     (0, 2048),
     (0, 2048),
@@ -31,26 +33,26 @@ const PLACES: [(u32, u32); 16] = [
     (128, 400),
 ];
 
-/// Bytes of memory.
+/// Size of the memory in bytes.
 const BYTES: u32 = 4096;
 
-/// A loop and what it is called with.
+/// A loop and its calls.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// The function.
     pub text: String,
-    /// Rounds and places of each call.
+    /// Trip count and array offsets of each call.
     pub calls: Vec<[u32; 3]>,
 }
 
-/// A body that is being written.
+/// A loop body that is being written.
 struct Body<'u, 'd> {
     u: &'u mut Unstructured<'d>,
     next: u32,
     text: String,
-    /// Values of each type.
+    /// The values of type i32.
     words: Vec<String>,
-    /// Values of the narrow type.
+    /// The values of the narrow type.
     narrow: Vec<String>,
     /// The narrow type.
     element: &'static str,
@@ -60,7 +62,7 @@ impl Body<'_, '_> {
     fn push(&mut self, text: &str) -> String {
         let value = format!("v{}", self.next);
         self.next += 1;
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(self.text, "    {value} = {text}");
         value
     }
@@ -81,7 +83,8 @@ impl Body<'_, '_> {
         }
     }
 
-    /// The address of an element of so many bytes, some elements on; and a chance that it is taken in another form.
+    /// Returns the address of an element and a constant offset. The address has one of several
+    /// equivalent forms.
     fn address(&mut self, base: &str, index: &str, bytes: u32) -> Result<(String, u32)> {
         let shift = bytes.trailing_zeros();
         let scaled = if self.u.arbitrary()? {
@@ -100,12 +103,12 @@ impl Body<'_, '_> {
         Ok((sum, away * bytes))
     }
 
-    /// Bytes of the narrow type.
+    /// Returns the size of the narrow type in bytes.
     fn narrow_bytes(&self) -> u32 {
         if self.element == "i8" { 1 } else { 2 }
     }
 
-    /// A load from one of the arrays.
+    /// Adds a load from one of the arrays.
     fn load(&mut self) -> Result<()> {
         let base = *self.u.choose(&["v51", "v52"])?;
         match self.u.int_in_range(0..=5)? {
@@ -135,7 +138,7 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// A store to one of the arrays.
+    /// Adds a store to one of the arrays.
     fn store(&mut self) -> Result<()> {
         let base = *self.u.choose(&["v52", "v52", "v51"])?;
         if self.narrow.is_empty() || self.u.ratio(2, 3)? {
@@ -145,7 +148,7 @@ impl Body<'_, '_> {
         } else {
             let mut value = self.pick(true)?;
             if self.element == "i8" && self.u.ratio(1, 3)? {
-                // What a compare came to.
+                // The result of a comparison.
                 let narrow = self.u.arbitrary()?;
                 let (a, b) = (self.pick(narrow)?, self.pick(narrow)?);
                 let code = *self.u.choose(&["eq", "ne", "slt", "uge"])?;
@@ -218,11 +221,11 @@ impl Body<'_, '_> {
     }
 }
 
-/// Makes a loop from bytes.
+/// Generates a loop from bytes.
 ///
 /// # Errors
 ///
-/// If they run out, which [`Unstructured`] does not let them.
+/// Returns an error at the end of the bytes, which [`Unstructured`] avoids by reading zeros.
 pub fn generate(u: &mut Unstructured<'_>) -> Result<Case> {
     let element = *u.choose(&["i8", "i16"])?;
     let start = u.int_in_range(0..=3u32)?;
@@ -251,7 +254,7 @@ pub fn generate(u: &mut Unstructured<'_>) -> Result<Case> {
     }
     for _ in 0..body.u.int_in_range(0..=2)? {
         body.store()?;
-        // The next one may store what is loaded now.
+        // A later iteration may store to the address that this one loads from.
         if body.u.ratio(1, 3)? {
             body.operation()?;
         }
@@ -345,11 +348,11 @@ block8:
     Ok(Case { text, calls })
 }
 
-/// Compares compiler and interpreter on the loop of some bytes.
+/// Generates a loop from bytes and compares compiler and interpreter on it.
 ///
 /// # Errors
 ///
-/// The report.
+/// Returns a report of the first disagreement.
 pub fn run(data: &[u8], programs: &Programs) -> std::result::Result<(), String> {
     let Ok(case) = generate(&mut Unstructured::new(data)) else {
         return Ok(());

@@ -1,5 +1,6 @@
-//! The body of one function: blocks, branches and the values in scope. Instructions are in `operations`,
-//! loops over memory in `loops`.
+//! The body of one function: blocks, branches and the values in scope.
+//!
+//! The module `operations` generates instructions, and `loops` generates loops over memory.
 
 use super::generate::{Block, Def, Func, Line, Ty, constant, constant_lines, ty, types};
 use arbitrary::{Result, Unstructured};
@@ -14,12 +15,12 @@ pub(super) struct Body<'a, 'u> {
     pub funcs: &'a [Func],
     pub index: usize,
     pub blocks: Vec<Block>,
-    /// Block that instructions go to.
+    /// The block that receives instructions.
     pub current: usize,
-    /// Values that dominate the current point.
+    /// The values that dominate the current position.
     pub scope: Vec<Def>,
     next: u32,
-    /// Instructions that may still be made.
+    /// The number of instructions that may still be added.
     budget: u32,
 }
 
@@ -90,7 +91,7 @@ impl<'a, 'u> Body<'a, 'u> {
         (self.blocks.len() - 1, params)
     }
 
-    /// A value of the width: mostly one in scope, the late ones more often.
+    /// Returns a value of the type: usually one in scope, where recent values are more frequent.
     pub fn value(&mut self, ty: Ty) -> Result<String> {
         let fitting: Vec<u32> = self.scope.iter().filter(|d| d.1 == ty).map(|d| d.0).collect();
         if fitting.is_empty() || self.u.ratio(1, 8)? {
@@ -106,7 +107,7 @@ impl<'a, 'u> Body<'a, 'u> {
         Ok(format!("v{}", self.u.choose(from)?))
     }
 
-    /// The constant as a value.
+    /// Adds a constant and returns its value.
     pub fn constant(&mut self, ty: Ty, bits: u128) -> u32 {
         let def = self.fresh(ty);
         let lines = constant_lines(def, bits, |ty| self.fresh(ty));
@@ -115,7 +116,7 @@ impl<'a, 'u> Body<'a, 'u> {
         def.0
     }
 
-    /// A type of integers.
+    /// Chooses an integer type.
     pub fn int(&mut self) -> Result<Ty> {
         let ty = ty(self.u)?;
         Ok(if ty.is_float() { Ty::I32 } else { ty })
@@ -143,7 +144,7 @@ impl<'a, 'u> Body<'a, 'u> {
         Ok(())
     }
 
-    /// Fills an arm and leaves it for the join with its values.
+    /// Fills one arm of a branch and ends it by a jump to the join, with arguments.
     fn arm(&mut self, block: usize, join: usize, params: &[Ty], depth: u32) -> Result<()> {
         let outer = self.scope.len();
         self.current = block;
@@ -190,7 +191,7 @@ impl<'a, 'u> Body<'a, 'u> {
         }
         self.arm(then, join, &params, depth)?;
         self.current = join;
-        // Arms have taken their values out of scope again; what is left dominates the join.
+        // Each arm removed its values from the scope, so the remaining ones dominate the join.
         self.scope.extend(merged);
         Ok(())
     }
@@ -216,7 +217,7 @@ impl<'a, 'u> Body<'a, 'u> {
             self.arm(arm, join, &params, depth)?;
         }
         self.current = join;
-        // Arms have taken their values out of scope again; what is left dominates the join.
+        // Each arm removed its values from the scope, so the remaining ones dominate the join.
         self.scope.extend(merged);
         Ok(())
     }
@@ -250,13 +251,14 @@ impl<'a, 'u> Body<'a, 'u> {
         };
         let (exit, _) = self.block(&[]);
         self.end(format!("brif v{left}, block{header}({again}), block{exit}"));
-        // The last block of the body dominates the exit, but not all that is in it may: keep to what surely does.
+        // The exit is dominated by only some blocks of the body, so all values of the body leave
+        // the scope.
         self.scope.truncate(outer);
         self.current = exit;
         Ok(())
     }
 
-    /// A value to branch on, and its type: mostly a compare.
+    /// Returns a condition and its type: usually the result of a comparison.
     pub fn condition(&mut self) -> Result<(String, Ty)> {
         let ty = ty(self.u)?;
         if !ty.is_float() && self.u.ratio(1, 4)? {

@@ -1,4 +1,4 @@
-//! Nothing panics: any valid function is compiled or refused.
+//! Checks that nothing panics: each valid function is compiled or refused.
 
 use super::{Config, anything};
 use cranelift_codegen::Context;
@@ -9,12 +9,14 @@ use cranelift_naplespu::Isa;
 use naplespu_reader::panics::{Panic, caught};
 use npu_mc::errata::Erratum;
 
-/// Each optimization level with each register allocator, and every setting that changes code both ways. The first one
-/// refuses least: the generator asks it what is worth making.
+/// Returns each optimization level with each register allocator, and both values of each setting
+/// that changes code.
+///
+/// The first configuration refuses the fewest functions; the generator uses it to avoid refusals.
 ///
 /// # Errors
 ///
-/// The message of a flag or setting that is unknown.
+/// The message of an unknown flag or setting.
 pub fn configs() -> Result<Vec<Config>, String> {
     let single_thread = ("atomics", "single_thread");
     let inline = [("enable_probestack", "true"), ("probestack_strategy", "inline")];
@@ -53,7 +55,7 @@ pub fn configs() -> Result<Vec<Config>, String> {
             &[("strict_float", "true")],
         )?,
     ];
-    // A machine without faults.
+    // A machine without errata.
     let mended: Vec<(String, &str)> = Erratum::ALL
         .iter()
         .filter(|erratum| erratum.info().is_setting)
@@ -72,21 +74,21 @@ pub fn configs() -> Result<Vec<Config>, String> {
     Ok(all)
 }
 
-/// Functions tried at most to make a failing one smaller.
+/// The largest number of functions to try while reducing a failing one.
 const TRIES: usize = 2000;
 
-/// What becomes of a valid function.
+/// The result for a valid function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is compiled under all settings.
+    /// All settings compile it.
     Compiled,
-    /// It is refused under one.
+    /// At least one setting refuses it.
     Refused,
-    /// The bytes gave no valid function.
+    /// The bytes did not produce a valid function.
     Nothing,
 }
 
-/// What should not happen to a function.
+/// A panic or a wrong error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Fault {
     config: String,
@@ -94,7 +96,7 @@ struct Fault {
 }
 
 impl Fault {
-    /// Whether two faults look like the same: the message without numbers and names.
+    /// Returns whether two faults have the same message except for numbers and names.
     fn same_kind(&self, other: &Self) -> bool {
         let plain = |text: &str| -> String {
             let kept = text.lines().next().unwrap_or("").chars();
@@ -125,21 +127,22 @@ fn check(func: &Function, configs: &[Config]) -> Result<Verdict, Fault> {
     Ok(verdict)
 }
 
-/// Makes a function from bytes, as [`run`] does; `None` if the bytes give no valid one.
+/// Generates a function from bytes, as [`run`] does. Returns `None` if the result is not valid.
 ///
 /// # Errors
 ///
-/// A panic of the generator.
+/// Returns a panic of the generator.
 pub fn function(data: &[u8], isa: &Isa) -> Result<Option<Function>, Panic> {
-    // Bytes that run out are no failure: the generator then takes zeros.
+    // The generator reads zeros after the end of the bytes, so an error is not a failure of the
+    // compiler.
     caught(|| anything::generate(&mut arbitrary::Unstructured::new(data), isa).unwrap_or_default())
 }
 
-/// Makes a function from bytes and compiles it. A fault comes back with the function, reduced, as text for a person.
+/// Generates a function from bytes and compiles it under all settings.
 ///
 /// # Errors
 ///
-/// The report.
+/// Returns a report of a fault, with the reduced function.
 pub fn run(data: &[u8], configs: &[Config]) -> Result<Verdict, String> {
     let Some((_, isa)) = configs.first() else {
         return Ok(Verdict::Nothing);

@@ -1,10 +1,11 @@
-//! `cranelift-interpreter` on memory at 32-bit addresses, as the target has it.
+//! Runs `cranelift-interpreter` on memory with 32-bit addresses, as the target has it.
 //!
 //! [`run`] executes one function and returns its outcome. An access is undefined if it leaves the
-//! memory, breaks a promise of its flags (`aligned`, `readonly`, alias regions), or reads a stack slot
-//! that was not written: the call then has no meaning, and a compiler may do anything.
+//! memory, breaks a promise of its flags (`aligned`, `readonly`, alias regions), or reads a stack
+//! slot that was not written. The behavior of the whole call is then undefined, and any compiled
+//! code is correct.
 //!
-//! Offsets of accesses become explicit sums first ([`explicit`]), because the interpreter does not
+//! [`explicit`] first rewrites the offsets of accesses as sums, because the interpreter does not
 //! wrap addresses at 32 bits and zero-extends negative offsets.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
@@ -22,17 +23,18 @@ use cranelift_interpreter::state::{InterpreterFunctionRef, MemoryError, State};
 use cranelift_interpreter::step::{ControlFlow, CraneliftTrap, step};
 use std::cell::RefCell;
 
-/// Where stack slots begin. The target has them elsewhere, so a function must not show addresses.
+/// The address of the stack slots. The target uses other addresses, so a function's results must
+/// not depend on them.
 const SLOTS: u32 = 0x1000_0000;
 
-/// Slots begin at multiples of this many bytes, as none promises more.
+/// The alignment of stack slots in bytes; no slot promises more.
 const SLOT_ALIGN: u32 = 64;
 
 /// A function without offsets in its accesses, for [`run`].
 pub struct Explicit(Function);
 
-/// Rewrites offsets of accesses as sums, and loads of words that are extended as two instructions: the
-/// interpreter gives those the wrong type.
+/// Rewrites offsets of accesses as sums, and splits extending loads of words into two instructions,
+/// because the interpreter gives their result the wrong type.
 pub fn explicit(func: &Function) -> Explicit {
     let mut func = func.clone();
     let blocks: Vec<_> = func.layout.blocks().collect();
@@ -85,26 +87,26 @@ fn split_load(func: &mut Function, inst: Inst) {
 /// How a call ends.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ended {
-    /// It returns these values.
+    /// The call returned these values.
     Returned(Vec<DataValue>),
-    /// It traps.
+    /// The call trapped.
     Trapped(TrapCode),
-    /// It does something that has no meaning; the text says what.
+    /// The behavior is undefined; the text describes why.
     Undefined(String),
-    /// It executes more instructions than it may.
+    /// The call exceeded the limit of instructions.
     OutOfFuel,
 }
 
-/// What has been promised about a byte.
+/// The promises about one byte.
 #[derive(Clone, Copy, Default)]
 struct Promise {
-    /// The alias region of an access, counted from 1; 0 if no access had one.
+    /// The alias region of its accesses, counted from 1; 0 if no access had one.
     region: u8,
-    /// Whether an access of that region stored.
+    /// Whether an access of that region stored to it.
     written_there: bool,
-    /// Whether a load said that the byte never changes.
+    /// Whether a load promised that the byte never changes.
     constant: bool,
-    /// Whether it was stored to.
+    /// Whether the byte was stored to.
     written: bool,
 }
 
@@ -118,11 +120,12 @@ struct Machine<'a> {
     undefined: RefCell<Option<String>>,
 }
 
-/// Executes a call of the function with `memory` at address `base`, and at most `fuel` instructions.
+/// Executes a call of the function with `memory` at address `base`, and at most `fuel`
+/// instructions.
 ///
 /// # Errors
 ///
-/// What the interpreter cannot execute.
+/// Returns an error if the interpreter cannot execute an instruction.
 pub fn run(func: &Explicit, args: &[DataValue], base: u32, memory: &mut [u8], mut fuel: u64) -> Result<Ended, String> {
     let func = &func.0;
     let slot_bytes = slot_place(func, func.sized_stack_slots.len());
@@ -139,7 +142,7 @@ pub fn run(func: &Explicit, args: &[DataValue], base: u32, memory: &mut [u8], mu
     let entry = func.layout.entry_block().ok_or("a function without blocks")?;
     let params = func.dfg.block_params(entry);
     if params.len() != args.len() {
-        return Err("arguments that do not fit".to_owned());
+        return Err("the arguments do not match the signature".to_owned());
     }
     machine.current_frame_mut().set_all(params, args.to_vec());
     let mut at = func.layout.first_inst(entry);
@@ -169,16 +172,16 @@ pub fn run(func: &Explicit, args: &[DataValue], base: u32, memory: &mut [u8], mu
             other => return Err(format!("the interpreter ended with {other:?}")),
         }
     }
-    Err("a block without an end".to_owned())
+    Err("a block without a terminator".to_owned())
 }
 
-/// Where the slot with this number begins, among all slots.
+/// Returns the offset of a slot among all slots.
 fn slot_place(func: &Function, number: usize) -> usize {
     let sizes = func.sized_stack_slots.values().take(number);
     sizes.map(|slot| slot.size.next_multiple_of(SLOT_ALIGN) as usize).sum()
 }
 
-/// What an access goes to.
+/// The target of an access.
 enum Place {
     Memory(usize),
     Slots(usize),
@@ -187,11 +190,11 @@ enum Place {
 impl Machine<'_> {
     fn say(&self, what: String) -> MemoryError {
         *self.undefined.borrow_mut() = Some(what);
-        // The caller looks at `undefined` before it looks at the error.
+        // The caller checks `undefined` before the error, so the error's value is arbitrary.
         MemoryError::InvalidAddress(DataValue::I8(0))
     }
 
-    /// Where the access goes, if it is one that its flags allow.
+    /// Returns the target of an access, or an error if its flags forbid the access.
     fn place(&self, address: Address, size: usize, flags: MemFlagsData, store: bool) -> Result<Place, MemoryError> {
         let word = match DataValue::try_from(address) {
             Ok(DataValue::I32(word)) => word.cast_unsigned(),

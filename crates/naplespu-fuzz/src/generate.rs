@@ -1,8 +1,9 @@
-//! Valid scalar CLIF from bytes, as far as the interpreter executes it right.
+//! Generates valid scalar CLIF from bytes, limited to features that the interpreter executes
+//! correctly.
 //!
-//! Functions are made as text, one line per instruction with the results it defines, which is what shrinking works on.
-//! Control flow is structured (sequences, branches, tables, counted loops), so every program ends; a function calls only
-//! functions with higher numbers.
+//! Functions are text with one line per instruction and its results, because shrinking works on
+//! lines. Control flow is structured (sequences, branches, tables, counted loops), so every program
+//! ends. A function calls only functions with higher numbers.
 
 use super::body::Body;
 use arbitrary::{Result, Unstructured};
@@ -29,9 +30,9 @@ pub enum Ty {
 }
 
 impl Ty {
-    /// The integers.
+    /// The integer types.
     pub const INTS: [Self; 5] = [Self::I8, Self::I16, Self::I32, Self::I64, Self::I128];
-    /// All of them.
+    /// All types.
     pub const ALL: [Self; 7] = [
         Self::I8,
         Self::I16,
@@ -42,7 +43,7 @@ impl Ty {
         Self::F64,
     ];
 
-    /// Its width.
+    /// Returns the width in bits.
     pub fn bits(self) -> u32 {
         match self {
             Self::I8 => 8,
@@ -53,7 +54,7 @@ impl Ty {
         }
     }
 
-    /// Whether it is a float.
+    /// Returns whether the type is a float.
     pub fn is_float(self) -> bool {
         matches!(self, Self::F32 | Self::F64)
     }
@@ -66,52 +67,52 @@ impl fmt::Display for Ty {
     }
 }
 
-/// A value by number, and its type.
+/// The number of a value, and its type.
 pub type Def = (u32, Ty);
 
-/// One instruction.
+/// An instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// The values it defines.
+    /// Its results.
     pub defs: Vec<Def>,
-    /// What stands after the `=`.
+    /// The text after the `=`.
     pub text: String,
-    /// The same for the interpreter, where that needs another form.
+    /// The text for the interpreter, if it differs.
     pub interpreted: Option<String>,
 }
 
-/// One block.
+/// A block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Block {
     /// Its parameters.
     pub params: Vec<Def>,
-    /// Its instructions but the last.
+    /// Its instructions, without the terminator.
     pub lines: Vec<Line>,
-    /// The instruction that ends it.
+    /// Its terminator.
     pub terminator: String,
-    /// Whether it is left out: shrinking keeps the numbers of the others.
+    /// Whether the block is removed. Shrinking keeps the numbers of the other blocks.
     pub dropped: bool,
 }
 
-/// One function, `%fN` by its place in the case.
+/// A function; its name is `%fN`, where N is its index in the case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Func {
-    /// Types of parameters.
+    /// The types of the parameters.
     pub params: Vec<Ty>,
-    /// Types of results.
+    /// The types of the results.
     pub returns: Vec<Ty>,
-    /// Sizes of stack slots in bytes, powers of two.
+    /// The sizes of stack slots in bytes; all are powers of two.
     pub slots: Vec<u32>,
-    /// Blocks in order; the first is the entry.
+    /// The blocks in order; the first is the entry.
     pub blocks: Vec<Block>,
 }
 
-/// Functions and arguments to call the first with.
+/// Functions, and arguments for calls of the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
     /// The functions.
     pub funcs: Vec<Func>,
-    /// Sets of arguments, cut to the types of the parameters.
+    /// The sets of arguments, truncated to the types of the parameters.
     pub args: Vec<Vec<u128>>,
 }
 
@@ -133,11 +134,11 @@ fn values(defs: &[Def]) -> String {
 }
 
 impl Case {
-    /// The CLIF, in the compiler's or the interpreter's form.
+    /// Returns the CLIF for the compiler or for the interpreter.
     pub fn text(&self, interpreted: bool) -> String {
         let mut out = String::new();
         for (index, func) in self.funcs.iter().enumerate() {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = self.write(&mut out, index, func, interpreted);
         }
         out
@@ -146,7 +147,7 @@ impl Case {
     fn write(&self, out: &mut String, index: usize, func: &Func, interpreted: bool) -> std::fmt::Result {
         writeln!(out, "function %f{index}{} {{", signature(func))?;
         for (slot, size) in func.slots.iter().enumerate() {
-            // As aligned as the widest access says it is.
+            // The alignment that the widest access promises.
             writeln!(out, "    ss{slot} = explicit_slot {size}, align = 16")?;
         }
         for (other, callee) in self.funcs.iter().enumerate().skip(index + 1) {
@@ -172,11 +173,11 @@ impl Case {
     }
 }
 
-/// Makes a case.
+/// Generates a case.
 ///
 /// # Errors
 ///
-/// When the bytes cannot give what is asked; running out of them is not an error.
+/// Returns an error if the bytes cannot produce a choice. The end of the bytes is not an error.
 pub fn generate(u: &mut Unstructured<'_>) -> Result<Case> {
     let count = u.int_in_range(1..=3usize)?;
     let mut funcs = Vec::new();
@@ -213,13 +214,13 @@ pub fn generate(u: &mut Unstructured<'_>) -> Result<Case> {
     Ok(Case { funcs, args })
 }
 
-/// Some types, at most so many.
+/// Chooses at most `most` types.
 pub(super) fn types(u: &mut Unstructured<'_>, most: usize) -> Result<Vec<Ty>> {
     let count = u.int_in_range(0..=most)?;
     (0..count).map(|_| ty(u)).collect()
 }
 
-/// A type, those of one word more often.
+/// Chooses a type; common types are more frequent.
 pub(super) fn ty(u: &mut Unstructured<'_>) -> Result<Ty> {
     let often = [Ty::I8, Ty::I16, Ty::I32, Ty::I32, Ty::I64, Ty::I64];
     if u.arbitrary()? {
@@ -229,7 +230,7 @@ pub(super) fn ty(u: &mut Unstructured<'_>) -> Result<Ty> {
     }
 }
 
-/// Bits of numbers near the interesting ones, as integers or as floats.
+/// Chooses the bits of a number near edge cases of integers or floats.
 pub(super) fn constant(u: &mut Unstructured<'_>, ty: Ty) -> Result<u128> {
     match ty {
         Ty::F32 => float(u, 32, 23),
@@ -251,7 +252,7 @@ fn integer(u: &mut Unstructured<'_>, bits: u32) -> Result<u128> {
     })
 }
 
-/// A float of so many bits, so many of them fraction.
+/// Chooses a float with the given width and width of the fraction.
 fn float(u: &mut Unstructured<'_>, bits: u32, fraction: u32) -> Result<u128> {
     let exponent_bits = bits - fraction - 1;
     let (bias, top) = ((1u128 << (exponent_bits - 1)) - 1, (1u128 << exponent_bits) - 1);
@@ -265,7 +266,7 @@ fn float(u: &mut Unstructured<'_>, bits: u32, fraction: u32) -> Result<u128> {
         0 => 0,
         1 => top - u.int_in_range(0..=1u128)?,
         2 => u.int_in_range(0..=2)?,
-        // Of the size of integers of all widths.
+        // Exponents of numbers in the range of the integer types.
         3..=7 => bias + u.int_in_range(0..=140u128)? - 10,
         _ => u.int_in_range(0..=top)?,
     };
@@ -273,7 +274,8 @@ fn float(u: &mut Unstructured<'_>, bits: u32, fraction: u32) -> Result<u128> {
     Ok(sign << (bits - 1) | exponent.min(top) << fraction | mantissa)
 }
 
-/// Instructions that define a value as a constant. An i128 has its halves from `fresh`.
+/// Returns the instructions that define a constant. The halves of an i128 are new values from
+/// `fresh`.
 pub fn constant_lines(def: Def, bits: u128, mut fresh: impl FnMut(Ty) -> Def) -> Vec<Line> {
     let line = |def: Def, text: String| Line {
         defs: vec![def],

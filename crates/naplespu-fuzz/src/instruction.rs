@@ -1,4 +1,4 @@
-//! One instruction of any opcode, with operands from what is in scope.
+//! Generates one instruction of any opcode, with operands in scope.
 
 use super::anything::{End, append, is_call, refused, straight_opcodes};
 use arbitrary::{Result, Unstructured};
@@ -18,7 +18,7 @@ use cranelift_naplespu::Isa;
 use naplespu_reader::panics::caught;
 use naplespu_reduce::constant;
 
-/// Vectors: those that a register holds, more often than others, and some of every kind of others.
+/// Vector types. Those that fit a register are more frequent; the others represent each kind.
 const VECTORS: &[Type] = &[
     types::I8X16,
     types::I8X16,
@@ -43,7 +43,7 @@ const VECTORS: &[Type] = &[
     types::F64X8,
 ];
 
-/// Types of values that are no vectors.
+/// Scalar types.
 const SCALARS: &[Type] = &[
     types::I8,
     types::I16,
@@ -57,17 +57,17 @@ const SCALARS: &[Type] = &[
     types::F128,
 ];
 
-/// A function on its way, and the bytes that decide.
+/// A function under construction, and the bytes for random choices.
 pub(super) struct Generator<'a, 'u> {
     pub u: &'a mut Unstructured<'u>,
     isa: &'a Isa,
-    /// Whether to keep to what is compiled.
+    /// Whether to avoid what the compiler refuses.
     pub tame: bool,
     pub func: Function,
     pub blocks: Vec<Block>,
-    /// Where instructions go.
+    /// The block that receives instructions.
     pub current: Block,
-    /// Values that dominate this place.
+    /// The values that dominate the current position.
     pub scope: Vec<Value>,
     convention: CallConv,
 }
@@ -75,7 +75,7 @@ pub(super) struct Generator<'a, 'u> {
 fn is_address(opcode: Opcode, index: usize) -> bool {
     use InstructionFormat::{AtomicCas, AtomicRmw, Load, LoadNoOffset, Store, StoreNoOffset};
     match opcode.format() {
-        // It shares its format with loads.
+        // `bitcast` shares its format with loads.
         _ if opcode == Opcode::Bitcast => false,
         Load | LoadNoOffset | AtomicRmw | AtomicCas => index == 0,
         Store | StoreNoOffset => index == 1,
@@ -97,7 +97,7 @@ impl<'a, 'u> Generator<'a, 'u> {
         }
     }
 
-    /// A type of values.
+    /// Chooses a type.
     pub fn ty(&mut self) -> Result<Type> {
         if self.u.ratio(1, 5)? {
             return self.u.choose(VECTORS).copied();
@@ -115,7 +115,7 @@ impl<'a, 'u> Generator<'a, 'u> {
         })
     }
 
-    /// A signature of the convention.
+    /// Chooses a signature with the calling convention.
     pub fn signature(&mut self, convention: CallConv) -> Result<Signature> {
         let mut signature = Signature::new(convention);
         let most = if self.u.ratio(1, 8)? { 20 } else { 5 };
@@ -175,7 +175,7 @@ impl<'a, 'u> Generator<'a, 'u> {
         }))
     }
 
-    /// Global values that are computed from others.
+    /// Adds global values that are computed from others.
     pub fn derived_globals(&mut self) -> Result<()> {
         let all: Vec<GlobalValue> = self.func.global_values.keys().collect();
         let base = *self.u.choose(&all)?;
@@ -200,7 +200,7 @@ impl<'a, 'u> Generator<'a, 'u> {
         Ok(())
     }
 
-    /// A value of the type: one in scope, or a constant. `None` if there is neither.
+    /// Returns a value of the type: one in scope, or a constant. Returns `None` if neither exists.
     fn value(&mut self, ty: Type) -> Result<Option<Value>> {
         let fitting: Vec<Value> = {
             let of_type = self.scope.iter().filter(|&&v| self.func.dfg.value_type(v) == ty);
@@ -232,14 +232,14 @@ impl<'a, 'u> Generator<'a, 'u> {
         Ok(Some(values))
     }
 
-    /// Adds one instruction, or nothing if the choice does not come to one.
+    /// Adds one instruction, or nothing if a choice is not possible.
     pub fn instruction(&mut self) -> Result<()> {
         let opcodes: Vec<Opcode> = straight_opcodes().collect();
         let opcode = *self.u.choose(&opcodes)?;
         let constraints = opcode.constraints();
         let mut ctrl = types::INVALID;
         if let Some(set) = constraints.ctrl_typeset() {
-            // Types that are there already first.
+            // Types of values in scope first.
             for _ in 0..6 {
                 ctrl = self.ty()?;
                 if set.contains(ctrl) {
@@ -273,7 +273,7 @@ impl<'a, 'u> Generator<'a, 'u> {
                         }
                         ty
                     }
-                    // Cranelift itself panics where it cannot compute a type.
+                    // Cranelift panics if it cannot compute a type.
                     Err(_) => return Ok(()),
                 };
                 all.push(ty);
@@ -361,7 +361,8 @@ impl<'a, 'u> Generator<'a, 'u> {
         self.u.choose(&all[..known]).copied()
     }
 
-    /// A signature to call; a tail call gives what this function gives.
+    /// Chooses the signature of a callee. The callee of a tail call has the same results as this
+    /// function.
     fn callee_signature(&mut self, tail: bool) -> Result<SigRef> {
         let convention = if tail {
             self.convention
@@ -385,7 +386,7 @@ impl<'a, 'u> Generator<'a, 'u> {
         }))
     }
 
-    /// Arguments for a signature.
+    /// Chooses arguments for a signature.
     fn arguments(&mut self, signature: SigRef) -> Result<Option<Vec<Value>>> {
         let params = self.func.dfg.signatures[signature].params.iter();
         let params: Vec<Type> = params.map(|p| p.value_type).collect();
@@ -419,7 +420,7 @@ impl<'a, 'u> Generator<'a, 'u> {
         }))
     }
 
-    /// An instruction of the format of an opcode. A flat table: an arm for each format.
+    /// Builds an instruction in the format of an opcode. The table has an arm for each format.
     fn data(&mut self, opcode: Opcode, ctrl: Type, args: &[Value]) -> Result<Option<InstructionData>> {
         use InstructionData as D;
         use InstructionFormat as F;
@@ -602,12 +603,12 @@ impl<'a, 'u> Generator<'a, 'u> {
                     imm: Imm64::new((bits & mask).cast_signed()),
                 }
             }
-            // The ends of blocks are made elsewhere.
+            // `terminator` makes the ends of blocks.
             F::BranchTable | F::Brif | F::Jump | F::Trap | F::TryCall | F::TryCallIndirect => return Ok(None),
         }))
     }
 
-    /// Flags of a cast: an endianness or none, nothing else is allowed.
+    /// Chooses the flags of a cast, which may only contain an endianness.
     fn cast_flags(&mut self) -> Result<Option<MemFlags>> {
         let mut flags = MemFlagsData::new();
         if self.u.ratio(1, 4)? {
@@ -628,12 +629,12 @@ impl<'a, 'u> Generator<'a, 'u> {
         Ok(Some(self.func.create_dynamic_stack_slot(data)))
     }
 
-    /// A jump to a block with values for its parameters.
+    /// Returns a jump target with arguments for its parameters.
     fn branch(&mut self, to: Block) -> Result<Option<BlockCall>> {
         self.branch_with(to, &[])
     }
 
-    /// The same, where results of a call are there as well.
+    /// Returns a jump target with arguments; results of a call may be among the arguments.
     fn branch_with(&mut self, to: Block, results: &[Type]) -> Result<Option<BlockCall>> {
         let params: Vec<Type> = {
             let params = self.func.dfg.block_params(to).iter();
@@ -651,7 +652,7 @@ impl<'a, 'u> Generator<'a, 'u> {
         Ok(Some(BlockCall::new(to, args, &mut self.func.dfg.value_lists)))
     }
 
-    /// Ends the current block; with a trap if nothing else can be made.
+    /// Ends the current block, with a trap if the requested terminator is not possible.
     pub fn terminator(&mut self, end: End, targets: &[Block]) -> Result<()> {
         let data = match self.end(end, targets)? {
             Some(data) => data,

@@ -1,8 +1,10 @@
-//! Random CLIF on vectors of sixteen lanes against the interpreter, which has no such vectors.
+//! Random CLIF on vectors of sixteen lanes against the interpreter, which does not support such
+//! vectors.
 //!
-//! What is made does the same on every lane, so the function is written twice: on vectors for the compiler, and on scalars, with
-//! the number of the lane as one more argument, for the interpreter, which runs it once a lane. The control flow is that of
-//! scalars in both.
+//! All operations work lane by lane, so each function is written twice. The compiler gets a
+//! function on vectors. The interpreter gets a function on scalars with the lane number as an
+//! additional argument, and runs it once for each lane. Control flow depends on scalars only, so it
+//! is the same in both.
 
 use super::{FILL_SEED, FUEL, Failure, Programs, STEPS, argument, parse};
 use arbitrary::{Result, Unstructured};
@@ -15,11 +17,11 @@ use naplespu_jit::Program;
 
 const LANES: usize = 16;
 
-/// Vector and scalar parameters.
+/// The number of vector parameters and of scalar parameters.
 const VECTORS: usize = 4;
 const SCALARS: usize = 2;
 
-/// Bytes of the stack slot that vectors go through.
+/// Size in bytes of the stack slot for vectors.
 const SLOT: u32 = 512;
 
 const BINARY: &[&str] = &[
@@ -32,9 +34,9 @@ const CONDITIONS: &[&str] = &["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ul
 /// A function in both forms.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// On vectors.
+    /// The function on vectors.
     pub vectors: String,
-    /// On one lane.
+    /// The function on one lane.
     pub scalars: String,
     lane: Type,
     vector_args: Vec<[u32; LANES]>,
@@ -47,9 +49,9 @@ struct Writer<'a, 'b> {
     vectors: String,
     scalars: String,
     next: u32,
-    /// Vectors to choose operands from.
+    /// The vectors in scope.
     values: Vec<u32>,
-    /// Scalars of the type of a lane.
+    /// The scalars in scope that have the type of a lane.
     lanes: Vec<u32>,
 }
 
@@ -60,7 +62,7 @@ impl Writer<'_, '_> {
     }
 
     fn pick(&mut self) -> Result<u32> {
-        // Later values more often.
+        // Recent values are more frequent.
         let count = self.values.len();
         let near = self.u.ratio(2u8, 3)?;
         let from = if near { count.saturating_sub(6) } else { 0 };
@@ -95,7 +97,7 @@ impl Writer<'_, '_> {
             >> (64 - bits))
     }
 
-    /// One more vector.
+    /// Adds an operation with a vector result.
     fn line(&mut self) -> Result<()> {
         let ty = self.lane;
         let vector = ty.by(16).map_or(types::I32X16, |ty| ty);
@@ -180,11 +182,11 @@ impl Writer<'_, '_> {
     }
 }
 
-/// Makes a case from bytes.
+/// Generates a case from bytes.
 ///
 /// # Errors
 ///
-/// When the bytes run out in a way that no zeros help.
+/// Returns an error if the bytes cannot produce a choice. The end of the bytes is not an error.
 pub fn generate(u: &mut Unstructured<'_>) -> Result<Case> {
     let lane = *u.choose(&[types::I8, types::I16, types::I32, types::I32])?;
     let vector = lane.by(16).unwrap_or(types::I32X16);
@@ -220,7 +222,7 @@ pub fn generate(u: &mut Unstructured<'_>) -> Result<Case> {
     );
     w.lines(14)?;
     if w.u.ratio(2u8, 3)? {
-        // A loop that hands on some vectors.
+        // A loop with loop-carried vectors.
         let rounds = w.u.int_in_range(1..=4)?;
         let handed = w.u.int_in_range(1..=3)?;
         let counter = w.name();
@@ -253,7 +255,7 @@ pub fn generate(u: &mut Unstructured<'_>) -> Result<Case> {
         w.scalars += "block2:\n";
         w.lines(6)?;
     }
-    // Everything counts.
+    // The result depends on all values.
     let mut sum = w.values[0];
     let all = w.values.clone();
     for value in all.iter().rev().take(40) {
@@ -286,7 +288,7 @@ pub fn generate(u: &mut Unstructured<'_>) -> Result<Case> {
     })
 }
 
-/// What the interpreter makes of one lane; `None` if it takes too long.
+/// Interprets the function for one lane. Returns `None` if it runs out of fuel.
 fn interpret(functions: &[Function], args: &[DataValue]) -> std::result::Result<Option<DataValue>, Failure> {
     let mut store = FunctionStore::default();
     for function in functions {
@@ -301,11 +303,11 @@ fn interpret(functions: &[Function], args: &[DataValue]) -> std::result::Result<
     }
 }
 
-/// Compares compiler and interpreter under all the settings given.
+/// Compares compiler and interpreter under all given settings.
 ///
 /// # Errors
 ///
-/// The first disagreement.
+/// Returns the first disagreement.
 pub fn check(case: &Case, programs: &Programs) -> std::result::Result<(), Failure> {
     let scalars: Vec<DataValue> = case
         .scalar_args
@@ -367,13 +369,14 @@ pub fn check(case: &Case, programs: &Programs) -> std::result::Result<(), Failur
     Ok(())
 }
 
-/// Runs the case of some bytes; a failure comes back as text for a person.
+/// Generates a case from bytes and checks it.
 ///
 /// # Errors
 ///
-/// The report.
+/// Returns a report for a human reader.
 pub fn run(data: &[u8], programs: &Programs) -> std::result::Result<(), String> {
-    // Bytes that run out are no failure: the generator then takes zeros.
+    // The generator reads zeros after the end of the bytes, so an error is not a failure of the
+    // compiler.
     let Ok(case) = generate(&mut Unstructured::new(data)) else {
         return Ok(());
     };

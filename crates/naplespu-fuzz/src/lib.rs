@@ -1,13 +1,15 @@
-//! Differential testing: random scalar CLIF, compiled and simulated, against `cranelift-interpreter`.
+//! Differential testing: random CLIF, compiled and simulated, against `cranelift-interpreter`.
 //!
-//! `generate` makes valid functions from bytes, [`check`] compares, [`shrink`](shrink::shrink) makes a failing case
-//! small. The same body runs under `cargo test` for a fixed number of seeds and under cargo-fuzz without end. Not part
-//! of the public contract of this crate.
+//! `generate` makes valid functions from bytes, [`check`] compares the results, and
+//! [`shrink`](shrink::shrink) reduces a failing case. The same body runs under `cargo test` for a
+//! fixed number of seeds and under cargo-fuzz without a limit. This crate is not part of the public
+//! contract of the project.
 //!
-//! Where the interpreter is known to be wrong the generator stays away: signed sums with a carry, negative offsets,
-//! `isplit` and `iconcat` of narrow types, floats to unsigned i128. It cannot take the address of a function, so what is
-//! an indirect call for the compiler is a direct call in the text that the interpreter reads. Of a NaN only that it is
-//! one is compared, and floats are computed with `strict_float`.
+//! The generator avoids features that the interpreter executes wrongly: signed sums with a carry,
+//! negative offsets, `isplit` and `iconcat` of narrow types, and conversions of floats to unsigned
+//! i128. The interpreter cannot take the address of a function, so an indirect call in the text for
+//! the compiler is a direct call in the text for the interpreter. All NaNs compare equal. Floats
+//! are computed with `strict_float`.
 
 #![deny(missing_docs)]
 
@@ -43,26 +45,26 @@ use naplespu_jit::RunError;
 use std::fmt;
 use std::sync::Arc;
 
-/// CLIF instructions that the interpreter may execute for one call.
+/// Limit of CLIF instructions that the interpreter executes for one call.
 const FUEL: u64 = 100_000;
 
-/// Machine instructions for the same call, more than [`FUEL`] can need.
+/// Limit of machine instructions for one call; higher than a call within [`FUEL`] can need.
 const STEPS: u64 = 50_000_000;
 
-/// Seed of what memory and registers hold that nobody wrote.
+/// The seed for the initial contents of memory and registers.
 const FILL_SEED: u64 = 1;
 
-/// What a call comes to.
+/// The outcome of a call.
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// It returned.
+    /// The call returned these values.
     Results(Vec<DataValue>),
-    /// It trapped.
+    /// The call trapped with this code.
     Trap(TrapCode),
 }
 
 impl Outcome {
-    /// Whether it is the same, where NaNs are all the same.
+    /// Returns whether two outcomes are equal; all NaNs are equal.
     fn same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Results(a), Self::Results(b)) => {
@@ -86,22 +88,23 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Why a case is of no use.
+/// Why a case fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The generator made CLIF that is not valid, or that the interpreter cannot run: a fault of the generator.
+    /// The generated CLIF is invalid or cannot be interpreted: a bug of the generator.
     Generator(String),
     /// Compiler and interpreter disagree.
     Mismatch {
-        /// Under which settings.
+        /// The settings of the compiler.
         config: String,
-        /// What was called and what came out.
+        /// The call and both outcomes.
         message: String,
     },
 }
 
 impl Failure {
-    /// Whether two failures look like the same fault, so that shrinking does not drift from one to another.
+    /// Returns whether two failures probably have the same cause. Shrinking keeps only cases that
+    /// fail in the same way as the original.
     pub fn same_kind(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Mismatch { config: a, message: m }, Self::Mismatch { config: b, message: n }) => {
@@ -124,7 +127,8 @@ impl fmt::Display for Failure {
 /// A compiler under test, with the name of its settings.
 pub type Config = (String, Arc<Isa>);
 
-/// A target with these shared flags and settings of its own, and the checker of register allocation on.
+/// Builds a target with the given shared flags and target settings, with the checker of register
+/// allocation on.
 fn config(flags: &[(&str, &str)], target: &[(&str, &str)]) -> Result<Config, String> {
     let mut shared = settings::builder();
     for (name, value) in flags.iter().chain(&[("regalloc_checker", "true")]) {
@@ -143,11 +147,12 @@ fn config(flags: &[(&str, &str)], target: &[(&str, &str)]) -> Result<Config, Str
     Ok((name, isa.map_err(|error| error.to_string())?))
 }
 
-/// Both optimization levels with both register allocators, strict floats, verifier and checker on.
+/// Returns both optimization levels with both register allocators, with strict floats, verifier and
+/// register allocation checker on.
 ///
 /// # Errors
 ///
-/// The message of a flag that Cranelift does not know.
+/// The message of a flag that Cranelift does not have.
 pub fn configs() -> Result<Vec<Config>, String> {
     let mut all = Vec::new();
     for opt_level in ["none", "speed"] {
@@ -169,7 +174,7 @@ fn parse(text: &str) -> Result<Vec<Function>, Failure> {
     Ok(functions)
 }
 
-/// An argument as a value of its type.
+/// Returns the low bits as a value of the type.
 fn argument(ty: Type, bits: u128) -> DataValue {
     match ty {
         types::I8 => DataValue::I8(bits as i8),
@@ -182,7 +187,7 @@ fn argument(ty: Type, bits: u128) -> DataValue {
     }
 }
 
-/// Whether two values are the same bits, or both a NaN.
+/// Returns whether two values have the same bits or are both NaN.
 fn same_value(a: &DataValue, b: &DataValue) -> bool {
     match (a, b) {
         (DataValue::F32(a), DataValue::F32(b)) => a.bits() == b.bits() || a.is_nan() && b.is_nan(),
@@ -191,7 +196,7 @@ fn same_value(a: &DataValue, b: &DataValue) -> bool {
     }
 }
 
-/// Interprets a call; `None` if it takes too long.
+/// Interprets a call. Returns `None` if it runs out of fuel.
 fn interpret(functions: &[Function], args: &[DataValue]) -> Result<Option<Outcome>, Failure> {
     let mut store = FunctionStore::default();
     for function in functions {
@@ -208,14 +213,15 @@ fn interpret(functions: &[Function], args: &[DataValue]) -> Result<Option<Outcom
     }
 }
 
-/// Arguments of a call, and what it comes to; `None` if the interpreter takes too long.
+/// The arguments of a call and its expected outcome. The outcome is `None` if the interpreter runs
+/// out of fuel.
 pub type Expected = (Vec<DataValue>, Option<Outcome>);
 
-/// Verifies and interprets a case: what its calls should come to, by set of arguments.
+/// Verifies and interprets a case. Returns the expected outcome for each set of arguments.
 ///
 /// # Errors
 ///
-/// [`Failure::Generator`].
+/// Returns [`Failure::Generator`] if the case is invalid.
 pub fn expected(case: &Case) -> Result<Vec<Expected>, Failure> {
     let functions = parse(&case.text(true))?;
     let Some(first) = functions.first() else {
@@ -234,11 +240,11 @@ pub fn expected(case: &Case) -> Result<Vec<Expected>, Failure> {
     Ok(all)
 }
 
-/// Compares compiler and interpreter on one case under all the settings given.
+/// Compares compiler and interpreter on one case under all given settings.
 ///
 /// # Errors
 ///
-/// The first disagreement.
+/// Returns the first disagreement.
 pub fn check(case: &Case, programs: &Programs) -> Result<(), Failure> {
     let expected = expected(case)?;
     let functions = parse(&case.text(false))?;
@@ -280,13 +286,13 @@ pub fn check(case: &Case, programs: &Programs) -> Result<(), Failure> {
 pub struct Programs(Vec<Config>);
 
 impl Programs {
-    /// These compilers.
+    /// Creates the set of compilers.
     pub fn new(configs: &[Config]) -> Self {
         Self(configs.to_vec())
     }
 }
 
-/// Bytes for the generator from a seed.
+/// Returns the bytes for the generator that belong to a seed.
 pub fn bytes(seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut out = Vec::with_capacity(4096);
@@ -299,13 +305,14 @@ pub fn bytes(seed: u64) -> Vec<u8> {
     out
 }
 
-/// Runs the case of some bytes; a failure comes back shrunk, as text for a person.
+/// Generates a case from the bytes and checks it. Shrinks a failing case.
 ///
 /// # Errors
 ///
-/// The report.
+/// Returns a report of the shrunk case for a human reader.
 pub fn run(data: &[u8], programs: &Programs) -> Result<(), String> {
-    // Bytes that run out are no failure: the generator then takes zeros.
+    // The generator reads zeros after the end of the bytes, so an error is not a failure of the
+    // compiler.
     let Ok(case) = generate(&mut arbitrary::Unstructured::new(data)) else {
         return Ok(());
     };

@@ -1,18 +1,21 @@
-//! Loops over the words of a stack slot, as front ends write them: an index that grows by a constant and is compared with a
-//! bound, known or not, at the start of a round or at its end, sometimes with a second way out.
+//! Loops over the words of a stack slot, as front ends emit them.
+//!
+//! The index is an induction variable with a constant step. It is compared with a constant or
+//! unknown bound at the start or end of an iteration. Some loops have a second exit.
 
 use super::body::Body;
 use super::generate::Ty;
 use arbitrary::Result;
 
-/// Rounds of a loop at most.
+/// The largest trip count.
 const ROUNDS: u64 = 40;
 
-/// How the index runs: from `start` by `step`, so often, with the compare that goes on and its bound.
+/// The counter of a loop: first value, step, exit test.
 struct Course {
     start: i64,
     step: i64,
-    /// What the index, or what it becomes, is compared with, as long as what was tested compares so.
+    /// The loop continues while the tested value (the index or its next value) compares with
+    /// `bound` by this condition.
     condition: &'static str,
     bound: String,
     /// The smallest and largest index, if they are known.
@@ -20,7 +23,7 @@ struct Course {
 }
 
 impl Body<'_, '_> {
-    /// A loop over a slot; nothing if the function has none.
+    /// Adds a loop over a slot, or nothing if the function has no slots.
     pub(super) fn array_loop(&mut self) -> Result<()> {
         let slots = self.funcs[self.index].slots.clone();
         if slots.is_empty() {
@@ -46,7 +49,7 @@ impl Body<'_, '_> {
             self.leave(index, &course, body, "", exit, &format!("(v{sum})"))?;
             self.current = body;
         }
-        // A word of the slot, where the index says or somewhere near.
+        // A word of the slot at the index or near it.
         let near = course.range.is_some_and(|(low, high)| low >= 0 && high < words);
         let place = if near && self.u.ratio(2, 3)? {
             index
@@ -95,7 +98,7 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// Ends the block: on to one block as long as the condition holds, out to another.
+    /// Ends the block: continues at `on` while the condition holds, and otherwise leaves the loop.
     fn leave(
         &mut self,
         tested: u32,
@@ -135,7 +138,8 @@ impl Body<'_, '_> {
         let size = if self.u.arbitrary()? { 1 } else { size };
         let step = if up { size } else { -size };
         let rounds = self.u.int_in_range(1..=ROUNDS)?.cast_signed();
-        // At the start of a round the last test finds the index as it is after all rounds, as it does at the end.
+        // The last test sees the final value of the index. Both forms of the loop agree on that: at
+        // the end of an iteration the next value is tested.
         let known = self.u.ratio(2, 3)?;
         if known {
             let start = self.u.int_in_range(0..=60i64)? + if up { -5 } else { size * (rounds - 1) };
@@ -159,13 +163,13 @@ impl Body<'_, '_> {
                 range: Some((ends.0.min(ends.1), ends.0.max(ends.1))),
             });
         }
-        // A bound that is known to be small: some value's low bits.
+        // A bound that is known to be small: the low bits of a value.
         let value = self.value(Ty::I32)?;
         let mask = self.constant(Ty::I32, 31);
         let low = self.push(&[Ty::I32], format!("band {value}, v{mask}"))[0].0;
         let start = if up { 0 } else { 32 * size };
         let bound = if self.u.arbitrary()? && size == 1 {
-            // To be met: not before the first test.
+            // An equality test needs a bound that is reached after the first test.
             let first = self.constant(Ty::I32, if at_start { 0 } else { 1 });
             let bound = self.push(&[Ty::I32], format!("iadd v{low}, v{first}"))[0].0;
             let bound = if up {
@@ -188,7 +192,7 @@ impl Body<'_, '_> {
             (true, true) => "slt",
             (true, false) => "ult",
             (false, true) => "sgt",
-            // Down to 0 or below is far for unsigned numbers.
+            // The index may become negative, which an unsigned comparison takes for a large number.
             (false, false) => "sge",
         };
         Ok(Course {

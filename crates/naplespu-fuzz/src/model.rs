@@ -1,8 +1,12 @@
-//! Random CLIF on words, floats and vectors of sixteen lanes, with calls, intrinsics and the lane mask, against a model that computes
-//! lane by lane. Its floats are those of the machine ([`npu_sim::fp`]) where the compiler uses the machine's, else IEEE 754.
+//! Random CLIF on words, floats and vectors of sixteen lanes against a model that computes lane by
+//! lane.
 //!
-//! A function is a list of lines in a form of its own, from which both its text and its results are made; `eval` has what the
-//! operations mean. Constants are arguments: the optimizer would compute with others by IEEE 754, whatever the machine does.
+//! The functions contain calls, intrinsics and uses of the lane mask. If the compiler uses the
+//! machine's float instructions, the model computes with [`npu_sim::fp`], otherwise by IEEE 754.
+//!
+//! A function is a list of lines, from which both its text and its results are computed. `eval`
+//! defines the operations. All constants are arguments, because the optimizer folds float constants
+//! by IEEE 754 under all settings.
 
 pub(crate) mod eval;
 
@@ -14,10 +18,10 @@ use eval::{Arithmetic, Machine};
 use naplespu_jit::Program;
 use std::fmt::Write;
 
-/// Lanes of a vector.
+/// Number of lanes of a vector.
 const LANES: usize = 16;
 
-/// A value: one lane, or sixteen.
+/// A value: one lane or sixteen.
 type Lanes = [u32; LANES];
 
 /// A type of values.
@@ -51,18 +55,18 @@ impl Kind {
     }
 }
 
-/// What a line does. Names are those of CLIF or of intrinsics.
+/// The operation of a line. Names are those of CLIF or of intrinsics.
 #[derive(Clone, Debug)]
 enum Op {
     /// An instruction whose operands are all values.
     Plain(&'static str),
-    /// A shift by a number of bits.
+    /// A shift by a constant.
     Shift(&'static str, u32),
-    /// `icmp` or `fcmp`: lanes of ones and zeros from vectors, a number from scalars.
+    /// `icmp` or `fcmp`. The result is a vector of lanes of ones or zeros, or a number for scalars.
     Compare(&'static str, &'static str),
-    /// The same type with another name, or bits of another type.
+    /// A conversion or cast to another type.
     Convert(&'static str),
-    /// `splat` of an integer's low bits or a float.
+    /// `splat` of a float or of the low bits of an integer.
     Splat,
     /// `extractlane`
     Extract(usize),
@@ -74,29 +78,31 @@ enum Op {
     Test(&'static str),
     /// A call of an intrinsic.
     Intrinsic(&'static str),
-    /// A vector to the stack, another one over it under the mask, and what is there then.
+    /// Stores a vector to the stack, stores another one over it under the lane mask, and loads the
+    /// result.
     MaskedStore,
-    /// A vector to the stack, a lane of it overwritten, and what is there then.
+    /// Stores a vector to the stack, overwrites one of its lanes, and loads the result.
     StoredLane(usize),
-    /// A call of another function, for the result with this number.
+    /// A call of another function; the second number selects one of its results.
     Call(usize, usize),
-    /// One of two lists of lines, by whether the operand is zero, with the value of each that goes on.
+    /// A branch on whether the operand is zero, with two lists of lines and the value that each
+    /// passes to the join.
     Choose(Box<[(Vec<Line>, usize); 2]>),
-    /// A loop that carries a value.
+    /// A loop with one loop-carried value.
     Loop(Box<Loop>),
 }
 
-/// A loop: its lines see a counter and the value that it carries, after all values outside.
+/// A loop. Its lines see a counter and the loop-carried value after all values outside.
 #[derive(Clone, Debug)]
 struct Loop {
-    /// How often it goes round.
+    /// The trip count.
     count: u32,
     lines: Vec<Line>,
-    /// The value that is carried on.
+    /// The next value of the loop-carried value.
     next: usize,
 }
 
-/// An operation with its operands, which are values by number: parameters first, then those of the lines in scope.
+/// An operation with its operands. Values are numbered: parameters first, then the lines in scope.
 #[derive(Clone, Debug)]
 struct Line {
     op: Op,
@@ -104,7 +110,7 @@ struct Line {
     kind: Kind,
 }
 
-/// A function, `%fN` by its place.
+/// A function; its name is `%fN`, where N is its index.
 #[derive(Clone, Debug)]
 struct Func {
     params: Vec<Kind>,
@@ -114,7 +120,7 @@ struct Func {
     last: Vec<usize>,
 }
 
-/// Functions, and arguments to call the first with.
+/// Functions, and arguments for a call of the first.
 #[derive(Clone, Debug)]
 pub struct Case {
     funcs: Vec<Func>,
@@ -182,7 +188,7 @@ struct Generator<'a, 'b> {
 }
 
 impl Generator<'_, '_> {
-    /// A value of the type, if there is one; late ones more often.
+    /// Chooses a value of the type, if one exists; recent values are more frequent.
     fn pick(&mut self, kind: Kind) -> Result<Option<usize>> {
         let fitting: Vec<usize> = (0..self.scope.len()).filter(|&v| self.scope[v] == kind).collect();
         if fitting.is_empty() {
@@ -193,8 +199,10 @@ impl Generator<'_, '_> {
         Ok(Some(fitting[self.u.int_in_range(from..=fitting.len() - 1)?]))
     }
 
-    /// Adds a line, if there are operands for it. Two operands of one type are different values where possible, since the
-    /// optimizer makes constants of an operation on the same one twice.
+    /// Adds a line if its operands exist.
+    ///
+    /// Two operands of the same type are different values where possible, because the optimizer
+    /// folds operations on equal operands.
     fn add(&mut self, lines: &mut Vec<Line>, op: Op, params: &[Kind], kind: Kind) -> Result<bool> {
         let mut args = Vec::new();
         for &param in params {
@@ -287,7 +295,7 @@ impl Generator<'_, '_> {
                 let (name, params, result) = *self.u.choose(INTRINSICS)?;
                 match result {
                     Some(kind) => (Op::Intrinsic(name), params.to_vec(), kind),
-                    // What follows sees the mask; its value goes on.
+                    // Later lines execute under the new mask. The result is the operand.
                     None if name.starts_with("write_mask") => (Op::Intrinsic(name), params.to_vec(), params[0]),
                     None => return Ok(false),
                 }
@@ -305,7 +313,7 @@ impl Generator<'_, '_> {
         self.add(lines, op, &params, kind)
     }
 
-    /// A loop. What it carries may be what a choice in it gives.
+    /// Adds a loop. The loop-carried value may be the result of a branch inside.
     fn repeat(&mut self, lines: &mut Vec<Line>) -> Result<bool> {
         let kind = *self.u.choose(&Kind::ALL)?;
         let outer = self.scope.len();
@@ -334,7 +342,7 @@ impl Generator<'_, '_> {
         Ok(true)
     }
 
-    /// Two lists of lines, of which a value decides which is executed.
+    /// Adds a branch with two lists of lines.
     fn choose(&mut self, lines: &mut Vec<Line>) -> Result<bool> {
         let kind = *self.u.choose(&Kind::ALL)?;
         let outer = self.scope.len();
@@ -364,7 +372,7 @@ impl Generator<'_, '_> {
     }
 }
 
-/// Bits that are interesting as an integer and as a float.
+/// Chooses bits near edge cases of integers and floats.
 fn word(u: &mut Unstructured<'_>) -> Result<u32> {
     let bits: u32 = u.arbitrary()?;
     Ok(match u.int_in_range(0..=7)? {
@@ -372,7 +380,7 @@ fn word(u: &mut Unstructured<'_>) -> Result<u32> {
         1 => bits % 41,
         2 => (bits % 41).wrapping_neg(),
         3 => (1u32 << (bits & 31)).wrapping_sub(bits >> 31),
-        // Floats of the size of integers, with few bits and with many; and at the ends.
+        // Floats in the range of integers, with short and long fractions; then edge cases.
         4 | 5 => (100 + bits % 60) << 23 | bits & 0x8070_0000,
         6 => (100 + bits % 60) << 23 | bits & 0x807f_ffff,
         _ => *u.choose(&[
@@ -389,16 +397,16 @@ fn word(u: &mut Unstructured<'_>) -> Result<u32> {
     })
 }
 
-/// Makes a case from bytes.
+/// Generates a case from bytes.
 ///
 /// # Errors
 ///
-/// When the bytes run out in a way that no zeros help.
+/// Returns an error if the bytes cannot produce a choice. The end of the bytes is not an error.
 pub fn generate(u: &mut Unstructured<'_>) -> Result<Case> {
     let count = u.int_in_range(1..=3)?;
     let mut funcs = Vec::new();
     for _ in 0..count {
-        // One of each, so that there are operands for everything, and some more.
+        // Each kind at least once, so that every operation has operands.
         let mut params = vec![Int, Float, Ints, Floats, Bytes];
         for _ in 0..u.int_in_range(2..=5)? {
             params.push(*u.choose(&Kind::ALL)?);
@@ -425,7 +433,7 @@ pub fn generate(u: &mut Unstructured<'_>) -> Result<Case> {
         for _ in 0..generator.u.int_in_range(4..=24)? {
             generator.line(&mut lines, 0)?;
         }
-        // Late values of the types: there is a parameter of each.
+        // The last value of the kind first; a parameter of each kind exists.
         let mut last = Vec::new();
         for &kind in &funcs[index].results {
             let late = generator.scope.iter().rposition(|&other| other == kind);
@@ -453,7 +461,7 @@ pub fn generate(u: &mut Unstructured<'_>) -> Result<Case> {
 struct Writer<'a> {
     funcs: &'a [Func],
     out: String,
-    /// Names of the values in scope.
+    /// Names and kinds of the values in scope.
     names: Vec<(String, Kind)>,
     next: usize,
     blocks: usize,
@@ -478,7 +486,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes a line; gives the name of its value.
+    /// Writes a line and returns the name of its value.
     fn line(&mut self, line: &Line) -> String {
         let args: Vec<String> = line.args.iter().map(|&arg| self.names[arg].0.clone()).collect();
         let (list, kind) = (args.join(", "), line.kind.name());
@@ -507,7 +515,7 @@ impl Writer<'_> {
             }
             Op::Splat => self.put(&format!("{name} = splat.{kind} {list}")),
             Op::Extract(lane) => {
-                // Bytes are the only ones whose lanes are not words.
+                // Only the lanes of bytes are narrower than words.
                 if self.names[line.args[0]].1 == Bytes {
                     let value = self.name();
                     self.put(&format!("{value} = extractlane {list}, {lane}"));
@@ -535,7 +543,7 @@ impl Writer<'_> {
                     return args[0].clone();
                 }
                 if op.starts_with("shuffle") {
-                    // A lane above the fifteenth is nothing defined.
+                    // An index above 15 is undefined.
                     let (fifteen, all, index) = (self.name(), self.name(), self.name());
                     self.put(&format!("{fifteen} = iconst.i32 15"));
                     self.put(&format!("{all} = splat.i32x16 {fifteen}"));
@@ -610,7 +618,7 @@ impl Writer<'_> {
     }
 }
 
-/// The number by which functions refer to an intrinsic.
+/// Returns the number by which functions refer to an intrinsic.
 fn intrinsic_number(name: &str) -> usize {
     let number = INTRINSICS.iter().position(|(other, ..)| *other == name);
     100 + number.unwrap_or_else(|| panic!("no intrinsic `{name}`"))
@@ -626,7 +634,7 @@ fn signature(params: &[Kind], results: &[Kind]) -> String {
 }
 
 impl Case {
-    /// The functions as CLIF.
+    /// Returns the functions as CLIF.
     pub fn text(&self) -> String {
         let mut out = String::new();
         for (index, func) in self.funcs.iter().enumerate() {
@@ -666,7 +674,7 @@ impl Case {
         out
     }
 
-    /// What a call comes to.
+    /// Returns the expected results of a call.
     fn expected(&self, arithmetic: Arithmetic) -> Vec<DataValue> {
         let funcs = &self.funcs;
         let results = Machine { funcs, arithmetic }.call(0, &self.args);
@@ -678,7 +686,7 @@ impl Case {
     }
 }
 
-/// A value as the host gives and takes it.
+/// Returns the values by which the host passes and receives a value.
 fn host_values(kind: Kind, lanes: &Lanes) -> Vec<DataValue> {
     let int = |lane: &u32| DataValue::I32(lane.cast_signed());
     let float = |lane: &u32| DataValue::F32(Ieee32::with_bits(*lane));
@@ -691,11 +699,12 @@ fn host_values(kind: Kind, lanes: &Lanes) -> Vec<DataValue> {
     }
 }
 
-/// Compilers that use the machine's floats, at both optimization levels with both register allocators, and ones that do not.
+/// Returns compilers with the machine's floats, at both optimization levels with both register
+/// allocators, and compilers with strict floats.
 ///
 /// # Errors
 ///
-/// The message of a flag or setting that is unknown.
+/// The message of an unknown flag or setting.
 pub fn configs() -> std::result::Result<Vec<Config>, String> {
     let mut all = Vec::new();
     for (level, algorithm, strict) in [
@@ -712,11 +721,11 @@ pub fn configs() -> std::result::Result<Vec<Config>, String> {
     Ok(all)
 }
 
-/// Compares compiler and model under all the settings given.
+/// Compares compiler and model under all given settings.
 ///
 /// # Errors
 ///
-/// The first disagreement.
+/// Returns the first disagreement.
 pub fn check(case: &Case, programs: &Programs) -> std::result::Result<(), Failure> {
     let functions = parse(&case.text())?;
     let args: Vec<DataValue> = case.funcs[0]
@@ -749,7 +758,7 @@ pub fn check(case: &Case, programs: &Programs) -> std::result::Result<(), Failur
                 let mut text = format!("{} values, expected {}\n", values.len(), expected.len());
                 for (lane, (value, expected)) in values.iter().zip(&expected).enumerate() {
                     if !value.bitwise_eq(expected) {
-                        // Writing to a string does not fail.
+                        // Writing to a string cannot fail.
                         let _ = writeln!(text, "value {lane}: {value:?}, expected {expected:?}");
                     }
                 }
@@ -761,13 +770,14 @@ pub fn check(case: &Case, programs: &Programs) -> std::result::Result<(), Failur
     Ok(())
 }
 
-/// Runs the case of some bytes; a failure comes back as text for a person.
+/// Generates a case from bytes and checks it.
 ///
 /// # Errors
 ///
-/// The report.
+/// Returns a report for a human reader.
 pub fn run(data: &[u8], programs: &Programs) -> std::result::Result<(), String> {
-    // Bytes that run out are no failure: the generator then takes zeros.
+    // The generator reads zeros after the end of the bytes, so an error is not a failure of the
+    // compiler.
     let Ok(case) = generate(&mut Unstructured::new(data)) else {
         return Ok(());
     };

@@ -1,7 +1,8 @@
-//! The instructions of generated functions: what the interpreter does right, on every type that it does it on.
+//! The instructions of generated functions: those that the interpreter executes correctly, on each
+//! supported type.
 //!
-//! The bits of a NaN are left open by CLIF, so they never become an integer: before a float is looked at as bits, a NaN
-//! in it is replaced by zero.
+//! CLIF leaves the bits of a NaN open, so they must not become an integer: a NaN is replaced by
+//! zero before a float is read as bits.
 
 use super::body::Body;
 use super::generate::{Line, Ty, constant, ty};
@@ -24,11 +25,11 @@ const OVERFLOW: &[&str] = &[
 const FLOAT_BINARY: &[&str] = &["fadd", "fsub", "fmul", "fdiv", "fmin", "fmax"];
 const FLOAT_UNARY: &[&str] = &["fneg", "fabs", "sqrt", "ceil", "floor", "trunc", "nearest"];
 
-/// Writes an instruction with the names of its results.
+/// Returns the text of an instruction for the given names of its results.
 type Writer = Box<dyn Fn(&str) -> String>;
 
 impl Body<'_, '_> {
-    /// Adds one instruction, with what has to stand before it.
+    /// Adds one instruction and the instructions that it needs.
     pub fn instruction(&mut self) -> Result<()> {
         let w = ty(self.u)?;
         if w.is_float() {
@@ -38,7 +39,7 @@ impl Body<'_, '_> {
             0..=3 => {
                 let (mut op, a, b) = (*self.u.choose(BINARY)?, self.value(w)?, self.value(w)?);
                 if w == Ty::I128 && op.ends_with("mulhi") {
-                    // The interpreter has no type for the whole product.
+                    // The interpreter does not have a type for the full product.
                     op = "imul";
                 }
                 self.push(&[w], format!("{op} {a}, {b}"));
@@ -50,7 +51,8 @@ impl Body<'_, '_> {
                     b = format!("v{}", self.push(&[w], format!("bor {b}, v{one}"))[0].0);
                 }
                 let interpreted = if op == "srem" {
-                    // The interpreter takes the remainder of the smallest number and -1 for an overflow. By 1 it is the same 0.
+                    // The interpreter reports an overflow for the remainder of the smallest number
+                    // by -1. The remainder by 1 is 0 as well.
                     let (one, minus_one) = (self.constant(w, 1), self.constant(w, u128::MAX));
                     let is_minus_one = self.hidden(Ty::I8, format!("icmp eq {b}, v{minus_one}"));
                     let divisor = self.hidden(w, format!("select v{is_minus_one}, v{one}, {b}"));
@@ -141,7 +143,7 @@ impl Body<'_, '_> {
                 } else {
                     "usub_overflow_bin"
                 };
-                // A condition may be of any width; the carry is a truth value of i8.
+                // A condition has any width; a carry is 0 or 1 as an i8.
                 let zero = self.constant(of, 0);
                 let carry = self.push(&[Ty::I8], format!("icmp ne {carry}, v{zero}"))[0].0;
                 self.push(&[w, Ty::I8], format!("{op} {a}, {b}, v{carry}"));
@@ -152,7 +154,7 @@ impl Body<'_, '_> {
             _ => {
                 let mut op = *self.u.choose(OVERFLOW)?;
                 if w == Ty::I128 && op.contains("mul") {
-                    // There is no such form.
+                    // CLIF does not have this form.
                     op = "sadd_overflow";
                 }
                 self.push(&[w, Ty::I8], format!("{op} {a}, {b}"));
@@ -161,7 +163,7 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// The float with zero in place of a NaN.
+    /// Replaces a NaN by zero.
     fn no_nan(&mut self, w: Ty, value: &str) -> u32 {
         let nan = self.push(&[Ty::I8], format!("fcmp uno {value}, {value}"))[0].0;
         let zero = self.constant(w, 0);
@@ -213,7 +215,7 @@ impl Body<'_, '_> {
             }
             12 => self.int_from_float(&a)?,
             _ => {
-                // A number of a size that conversions and sums do something with.
+                // A constant in the range where conversions and sums are not trivial.
                 let bits = constant(self.u, w)?;
                 self.constant(w, bits);
             }
@@ -237,7 +239,7 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// Gives a slot known contents.
+    /// Initializes a stack slot with known contents.
     pub fn fill(&mut self, slot: usize) -> Result<()> {
         let size = self.funcs[self.index].slots[slot];
         let word = constant(self.u, Ty::I32)?;
@@ -249,8 +251,8 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// A load or store somewhere in a slot. Addresses never become numbers to compute with: they differ from the
-    /// interpreter's.
+    /// Adds a load or store at a random position of a slot. Addresses never become operands of
+    /// arithmetic, because they differ from the interpreter's.
     fn memory(&mut self) -> Result<()> {
         let slots = &self.funcs[self.index].slots;
         if slots.is_empty() {
@@ -264,7 +266,8 @@ impl Body<'_, '_> {
             return Ok(());
         }
         let dynamic = self.u.arbitrary()?;
-        // A computed index takes the lower half of the slot, the offset the upper.
+        // The computed index selects within the lower half of the slot, and the constant offset
+        // selects the upper half.
         let (span, offset) = if dynamic && size >= 2 * bytes {
             (size / 2, self.u.int_in_range(0..=size / 2 - bytes)?)
         } else {
@@ -279,7 +282,7 @@ impl Body<'_, '_> {
             address = self.hidden(Ty::I32, format!("iadd v{address}, v{index}"));
         }
         let at = format!("v{address}+{}", offset - start);
-        // The interpreter's slots are not aligned, so the flag is for the compiler only.
+        // The interpreter does not align its slots, so only the compiler's text has the flag.
         let aligned = span == 0 && offset % bytes == 0 && self.u.arbitrary()?;
         let flags = if aligned { " aligned" } else { "" };
         let narrow = !access.is_float() && wide > access && wide <= Ty::I64;
@@ -298,7 +301,8 @@ impl Body<'_, '_> {
                 (vec![], Box::new(move |flags| format!("store{flags} {value}, {at}")))
             }
         } else if narrow && access != Ty::I32 {
-            // The interpreter takes `uload32` and `sload32` for loads of an i32 if the address is one.
+            // The interpreter treats `uload32` and `sload32` as loads of an i32 if the address is
+            // an i32.
             let (sign, bits) = (self.sign()?, access.bits());
             (
                 vec![wide],
@@ -314,7 +318,7 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// A value that later instructions do not pick up.
+    /// Adds a value that later instructions do not use.
     pub fn hidden(&mut self, ty: Ty, text: String) -> u32 {
         let def = self.fresh(ty);
         self.blocks[self.current].lines.push(Line {

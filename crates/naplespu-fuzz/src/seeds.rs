@@ -1,21 +1,24 @@
-//! The seeds of a differential test, on all processors of the host.
+//! Runs the seeds of a differential test on all processors of the host.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A few reports say enough.
+/// The largest number of reports.
 const REPORTS: usize = 3;
 
 fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-/// Runs `run` with each seed: the one that `NAPLESPU_FUZZ_SEED` names, or those from 0 to `NAPLESPU_FUZZ_CASES`, or to `cases` without
-/// that variable. Each thread has a state of its own from `state`. Gives what the runs give, in no order.
+/// Runs `run` with each seed and returns the results in no particular order.
+///
+/// The seed is `NAPLESPU_FUZZ_SEED` if that variable is set. Otherwise the seeds count from 0 to
+/// `NAPLESPU_FUZZ_CASES` or, without that variable, to `cases`. Each thread creates its own state
+/// by `state`.
 ///
 /// # Errors
 ///
-/// The first reports, each with its seed.
+/// Returns the first reports, each with its seed.
 pub fn check<S, T: Send>(
     cases: u64,
     state: impl Fn() -> S + Sync,

@@ -1,7 +1,8 @@
-//! Filetests, made when they are run: every operation on vectors of other than sixteen lanes, a file for each type, with results that are
-//! computed here, lane by lane. Lanes differ from one another, so that one in the wrong place shows.
+//! Filetests for operations on vectors of other than sixteen lanes, generated at run time.
 //!
-//! Floats are given and taken as lanes of integers.
+//! Each type has a file with every operation and with expected results from a model in Rust. The
+//! lanes differ from one another, so that a swapped lane is detected. Floats are passed and
+//! returned as integer lanes.
 
 mod lanes;
 
@@ -34,7 +35,7 @@ const CONDITIONS: &[&str] = &["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ul
 const FLOAT_BINARY: &[&str] = &["fadd", "fsub", "fmul", "fdiv", "fmin", "fmax", "fcopysign"];
 const FLOAT_UNARY: &[&str] = &["fneg", "fabs", "sqrt", "ceil", "floor", "trunc", "nearest"];
 
-/// Width and number of lanes of integers.
+/// Width in bits and number of lanes of the integer vectors.
 const INTEGERS: &[(u32, usize)] = &[
     (8, 2),
     (8, 4),
@@ -55,7 +56,7 @@ const INTEGERS: &[(u32, usize)] = &[
 ];
 const FLOATS: &[(u32, usize)] = &[(32, 2), (32, 4), (32, 8), (64, 2), (64, 4), (64, 8)];
 
-/// All generated files.
+/// Returns all generated files.
 pub fn shape_files() -> Vec<VectorFile> {
     let integers = INTEGERS.iter().map(|&(width, count)| integers(width, count));
     integers
@@ -65,7 +66,7 @@ pub fn shape_files() -> Vec<VectorFile> {
 
 type Lanes = Vec<u64>;
 
-/// Random numbers from a name (splitmix64), the same everywhere.
+/// A pseudorandom generator (splitmix64) that is seeded by a name, so it is the same on all hosts.
 struct Random(u64);
 
 impl Random {
@@ -87,7 +88,7 @@ impl Random {
         (0..count).map(|_| lane()).collect()
     }
 
-    /// Finite numbers of the size of integers, with fractions.
+    /// Returns finite floats in the range of integers, with fractions.
     fn floats(&mut self, width: u32, count: usize) -> Lanes {
         let mut lane = || {
             let number = (self.word() % 400_000) as f64 / 8.0 - 25000.03125;
@@ -120,10 +121,10 @@ impl Writer {
         }
     }
 
-    /// A function; the lines use the parameters v0, v1 and so on.
+    /// Adds a function; the lines refer to parameters as v0, v1 and so on.
     fn function(&mut self, name: &str, params: &[&str], result: &str, lines: &[&str]) {
         let head: Vec<String> = params.iter().enumerate().map(|(n, ty)| format!("v{n}: {ty}")).collect();
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(self.text, "\nfunction %{name}({}) -> {result} {{\n", params.join(", "));
         let (preamble, body): (Vec<&str>, Vec<&str>) = lines
             .iter()
@@ -144,7 +145,7 @@ impl Writer {
     }
 }
 
-/// Lanes as they are written in run lines.
+/// Formats lanes for run lines.
 fn list(width: u32, lanes: &[u64]) -> String {
     let lanes: Vec<String> = lanes
         .iter()
@@ -172,7 +173,7 @@ fn integers(width: u32, count: usize) -> VectorFile {
     let ones = truncate(width, -1);
     for op in BINARY {
         if width == 64 && op.ends_with("mulhi") {
-            // The products need more than the model has; scalars are tested elsewhere.
+            // The products exceed the range of the model; scalars have other tests.
             continue;
         }
         file.function(op, &[ty, ty], ty, &[&format!("v2 = {op} v0, v1"), "return v2"]);
@@ -230,7 +231,7 @@ fn integers(width: u32, count: usize) -> VectorFile {
     }
 }
 
-/// What all lanes give together.
+/// Tests reductions of all lanes to one result.
 fn truth(file: &mut Writer, width: u32, count: usize, ty: &str) {
     let mut cases = vec![vec![0; count], vec![truncate(width, -1); count]];
     let mut one = vec![0; count];
@@ -261,7 +262,7 @@ fn truth(file: &mut Writer, width: u32, count: usize, ty: &str) {
     }
 }
 
-/// Lanes in and out.
+/// Tests `extractlane` and `insertlane`.
 fn single_lanes(file: &mut Writer, width: u32, count: usize, ty: &str, scalar: &str) {
     for lane in [0, count / 2, count - 1] {
         let a = file.random.lanes(width, count);
@@ -305,7 +306,7 @@ fn single_lanes(file: &mut Writer, width: u32, count: usize, ty: &str, scalar: &
     file.run("vconst", &[], &list(width, &constant));
 }
 
-/// Loads and stores at every alignment, which leave alone what stands beside the value.
+/// Tests loads and stores at each alignment, and that stores keep the adjacent bytes.
 fn memory(file: &mut Writer, width: u32, count: usize, ty: &str) {
     let bytes = width as usize / 8 * count;
     let slot = format!("ss0 = explicit_slot {}, align = 64", bytes + 128);
@@ -333,7 +334,7 @@ fn memory(file: &mut Writer, width: u32, count: usize, ty: &str) {
         let a = file.random.lanes(width, count);
         file.run(&name, &[list(width, &a)], &list(width, &a));
     }
-    // The lowest byte of a lane stands first.
+    // Lanes are little-endian.
     let step = (width / 8) as usize;
     let lane = count - 1;
     let lines = [
@@ -349,7 +350,7 @@ fn memory(file: &mut Writer, width: u32, count: usize, ty: &str) {
     file.run("layout", &[list(width, &a)], &number(8, a[lane] & 0xff));
 }
 
-/// Calls, block parameters, choices.
+/// Tests calls, block parameters and selects.
 fn passing(file: &mut Writer, width: u32, count: usize, ty: &str) {
     let (a, b) = (file.random.lanes(width, count), file.random.lanes(width, count));
     let both = [list(width, &a), list(width, &b)];
@@ -388,7 +389,7 @@ fn passing(file: &mut Writer, width: u32, count: usize, ty: &str) {
     }
 }
 
-/// Instructions whose result has another shape.
+/// Tests instructions whose result has another type.
 fn other_shapes(file: &mut Writer, width: u32, count: usize, ty: &str) {
     let a = file.random.lanes(width, count);
     let b = file.random.lanes(width, count);

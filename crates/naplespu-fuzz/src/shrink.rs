@@ -1,9 +1,9 @@
-//! Makes a failing case small: fewer functions, blocks and instructions, simpler constants.
+//! Reduces a failing case: fewer functions, blocks and instructions, simpler constants.
 
 use super::generate::{Block, Case, Def, Func, Line, constant_lines};
 use std::collections::HashSet;
 
-/// Rounds over the whole case, and cases tried at most.
+/// The largest number of cases to try.
 const TRIES: usize = 4000;
 
 type Pass = fn(&Case, usize) -> Option<Case>;
@@ -17,7 +17,7 @@ const PASSES: [Pass; 6] = [
     no_unused,
 ];
 
-/// Shrinks as long as `fails` says yes. The result fails, if the case did.
+/// Shrinks the case as long as `fails` returns true. The result fails if the case failed.
 pub fn shrink(case: Case, mut fails: impl FnMut(&Case) -> bool) -> Case {
     let mut best = case;
     let mut tries = 0;
@@ -30,7 +30,7 @@ pub fn shrink(case: Case, mut fails: impl FnMut(&Case) -> bool) -> Case {
                 if tries > TRIES {
                     return best;
                 }
-                // The candidate has less at this place, so the place holds something new.
+                // The pass removed the item at this index, so the same index is tried again.
                 if candidate != best && fails(&candidate) {
                     best = candidate;
                 } else {
@@ -53,7 +53,7 @@ fn fewer_arguments(case: &Case, at: usize) -> Option<Case> {
     Some(case)
 }
 
-/// Drops the last function, if nobody calls it.
+/// Removes the last function if it has no callers.
 fn fewer_functions(case: &Case, at: usize) -> Option<Case> {
     let mut case = case.clone();
     if at > 0 || case.funcs.len() < 2 {
@@ -63,7 +63,7 @@ fn fewer_functions(case: &Case, at: usize) -> Option<Case> {
     Some(case)
 }
 
-/// Ends the block by a jump to one of its targets.
+/// Replaces the terminator by a jump to one of its targets.
 fn simpler_terminators(case: &Case, at: usize) -> Option<Case> {
     let mut case = case.clone();
     let mut index = at / 2;
@@ -75,7 +75,7 @@ fn simpler_terminators(case: &Case, at: usize) -> Option<Case> {
         let terminator = func.blocks[index].terminator.clone();
         if terminator.starts_with("brif") {
             let first = terminator.find("block")?;
-            // Arguments hold commas, so targets are told apart by the word.
+            // Arguments contain commas, so the word `block` separates the targets.
             let second = first + 5 + terminator[first + 5..].find("block")?;
             let targets = [
                 terminator[first..second].trim_end_matches([',', ' ']),
@@ -97,7 +97,7 @@ fn targets(block: &Block) -> impl Iterator<Item = usize> + '_ {
     split.filter_map(|word| word.strip_prefix("block")?.parse().ok())
 }
 
-/// Drops the blocks that nobody reaches, and joins blocks that follow one another.
+/// Removes unreachable blocks and merges straight-line successors.
 fn tidy_blocks(case: &Case, at: usize) -> Option<Case> {
     let mut case = case.clone();
     let func = case.funcs.get_mut(at)?;
@@ -139,7 +139,7 @@ fn line_at(case: &mut Case, mut at: usize) -> Option<(&mut Vec<Line>, usize)> {
     None
 }
 
-/// Replaces an instruction by constants, or removes it if it defines nothing.
+/// Replaces an instruction by constants, or removes it if it has no results.
 fn constant_results(case: &Case, at: usize) -> Option<Case> {
     let mut case = case.clone();
     let mut next = case.funcs.iter().flat_map(last_value).max().unwrap_or(0);
@@ -154,12 +154,12 @@ fn constant_results(case: &Case, at: usize) -> Option<Case> {
             })
         })
         .collect();
-    // One and zero are as simple as it gets.
+    // The constants are one and zero, the simplest ones.
     lines.splice(at..=at, constants);
     Some(case)
 }
 
-/// The highest number of a value that an instruction or block defines.
+/// Returns the highest value number that an instruction or block defines.
 fn last_value(func: &Func) -> Option<u32> {
     let of_block = |block: &Block| -> Vec<Def> {
         let lines = block.lines.iter().flat_map(|line| line.defs.iter().copied());
@@ -168,7 +168,7 @@ fn last_value(func: &Func) -> Option<u32> {
     func.blocks.iter().flat_map(of_block).map(|def| def.0).max()
 }
 
-/// Removes an instruction whose results nobody uses.
+/// Removes a dead instruction.
 fn no_unused(case: &Case, at: usize) -> Option<Case> {
     let mut case = case.clone();
     let text: Vec<HashSet<String>> = case.funcs.iter().map(words).collect();
@@ -192,7 +192,7 @@ fn no_unused(case: &Case, at: usize) -> Option<Case> {
     None
 }
 
-/// All names that instructions of the function read.
+/// Returns all names that the instructions of a function use.
 fn words(func: &Func) -> HashSet<String> {
     let lines = func
         .blocks

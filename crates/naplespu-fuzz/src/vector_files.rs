@@ -1,9 +1,10 @@
-//! Filetests about single operations on lanes, which are made when they are run: their functions in every shape, and run lines with results that
-//! are computed here, lane by lane, by what CLIF says.
+//! Filetests for single operations on sixteen lanes, generated at run time with expected results
+//! from a model.
 //!
-//! Each operation on integers has a file for `i16x16` and `i32x16`, and one for `i8x16`, which Cranelift's interpreter can check as well.
-//! Shapes are two registers, a scalar in every lane on either side, and constants in every lane. Values are those at the edges of the
-//! type, in pairs, and random ones; the name of a file is the seed of its random numbers.
+//! Each operation on integers has a file for `i16x16` and `i32x16`, and one for `i8x16`, which
+//! Cranelift's interpreter can check as well. The operands are two registers, a scalar splatted on
+//! either side, or a splatted constant. Values are pairs of edge cases of the type and random
+//! numbers. The name of a file is the seed of its random numbers.
 
 mod lanes;
 
@@ -11,17 +12,17 @@ use crate::model::eval::{self, Arithmetic};
 use lanes::{FLOAT_EDGES, Random, extend, integer, integer_holds, integer_unary, shift, truncate};
 use std::fmt::Write;
 
-/// Lanes of a vector.
+/// Number of lanes of a vector.
 const LANES: usize = 16;
 
-/// The values of a vector: the low bits of each word.
+/// The lanes of a vector, in the low bits of each word.
 type Lanes = [u32; LANES];
 
 /// A generated file.
 pub struct VectorFile {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What it holds.
+    /// The contents.
     pub text: String,
 }
 
@@ -50,7 +51,7 @@ const CONDITIONS: &[&str] = &["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ul
 const FLOAT_CONDITIONS: &[&str] = &[
     "eq", "ne", "lt", "le", "gt", "ge", "ord", "uno", "one", "ueq", "ult", "ule", "ugt", "uge",
 ];
-/// Operations on floats with the rest of the line that says what the file is about.
+/// Operations on floats, with the end of the file's description.
 const FLOAT_BINARY: &[(&str, &str)] = &[
     ("fadd", ", by the routine for scalars"),
     ("fsub", ", by the routine for scalars"),
@@ -69,10 +70,10 @@ const FLOAT_UNARY: &[(&str, &str)] = &[
     ("fneg", ": every bit but the sign stays"),
     ("fabs", ": every bit but the sign stays"),
 ];
-/// What Cranelift's interpreter does not know of vectors.
+/// Vector operations that Cranelift's interpreter does not support.
 const NOT_INTERPRETED: &[&str] = &["avg_round", "smulhi", "umulhi", "rotl", "rotr"];
 
-/// All generated files.
+/// Returns all generated files.
 pub fn vector_files() -> Vec<VectorFile> {
     let mut files = Vec::new();
     for (suffix, widths) in [("", &[16, 32][..]), ("_i8x16", &[8])] {
@@ -96,7 +97,7 @@ pub fn vector_files() -> Vec<VectorFile> {
     files
 }
 
-/// A file being written.
+/// A file under construction.
 struct Writer {
     name: String,
     text: String,
@@ -104,7 +105,8 @@ struct Writer {
 }
 
 impl Writer {
-    /// The header; `interpreted` if Cranelift's interpreter knows what is in the file.
+    /// Writes the header. `interpreted` tells whether Cranelift's interpreter supports the
+    /// contents.
     fn new(name: String, interpreted: bool, target: &str, about: &str) -> Writer {
         let mut text = String::new();
         if interpreted {
@@ -129,11 +131,11 @@ impl Writer {
         )
     }
 
-    /// A function: its name, the types of its parameters and of its result, and its lines, without the return of the last value.
+    /// Adds a function with the given types and lines, which returns the last value.
     fn function(&mut self, name: &str, params: &[&str], result: &str, lines: &[String]) {
         let head: Vec<String> = params.iter().enumerate().map(|(n, ty)| format!("v{n}: {ty}")).collect();
         let (types, head) = (params.join(", "), head.join(", "));
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(
             self.text,
             "\nfunction %{name}({types}) -> {result} {{\nblock0({head}):\n"
@@ -159,7 +161,7 @@ impl Writer {
     }
 }
 
-/// Lanes as they are written in run lines.
+/// Formats lanes for run lines.
 fn list(width: u32, lanes: &Lanes) -> String {
     let lanes: Vec<String> = lanes.iter().map(|&lane| extend(width, lane).to_string()).collect();
     format!("[{}]", lanes.join(" "))
@@ -169,12 +171,12 @@ fn number(width: u32, value: u32) -> String {
     extend(width, value).to_string()
 }
 
-/// The result of an operation lane by lane.
+/// Computes an operation lane by lane.
 fn by_lane(f: impl Fn(usize) -> u32) -> Lanes {
     std::array::from_fn(f)
 }
 
-/// The constants that shapes have in every lane: those that fit an immediate, and those that just do not.
+/// Returns the constants to splat: some fit an immediate, others are just outside its range.
 fn constants(width: u32) -> Vec<i64> {
     let (min, max) = (-(1i64 << (width - 1)), (1i64 << (width - 1)) - 1);
     match width {
@@ -398,13 +400,13 @@ fn compare(condition: &str, suffix: &str, widths: &[u32]) -> VectorFile {
     file.done()
 }
 
-/// The lines that turn the parameters into floats, and the numbers of the values.
+/// Returns lines that cast the parameters to floats, and the numbers of the results.
 fn as_floats(count: usize) -> (Vec<String>, Vec<String>) {
     let lines = (0..count).map(|n| format!("v{} = bitcast.f32x16 little v{n}", count + n));
     (lines.collect(), (count..2 * count).map(|n| format!("v{n}")).collect())
 }
 
-/// A function of floats by their bits, with run lines.
+/// Adds a function on floats, which are passed as bits, with run lines.
 fn float_function(file: &mut Writer, op: &str, count: usize, args: &[Vec<Lanes>], f: impl Fn(&[u32]) -> u32) {
     let (mut lines, values) = as_floats(count);
     lines.push(format!("v{} = {op} {}", 2 * count, values.join(", ")));

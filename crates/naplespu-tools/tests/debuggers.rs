@@ -1,7 +1,7 @@
-//! GDB and LLDB as they come, attached to `clif-util sim --gdb`: the sessions that docs/debugging.md shows.
+//! Runs unmodified GDB and LLDB on `clif-util sim --gdb`: the sessions of docs/debugging.md.
 //!
-//! Debian has them in the packages `gdb-multiarch` and `lldb`; without them the tests are reported as ignored. The variables
-//! `GDB` and `LLDB` name other ones.
+//! Debian has the debuggers in the packages `gdb-multiarch` and `lldb`. Without them the tests are
+//! reported as ignored. The variables `GDB` and `LLDB` name other executables.
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::fmt::Write as _;
@@ -10,10 +10,10 @@ use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a session may take. It takes seconds; this is for one that hangs.
+/// The time limit of a session. A session takes seconds unless it hangs.
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// The program of the sessions, as docs/debugging.md shows it.
+/// The program of the sessions in docs/debugging.md.
 const SOURCE: &str = "\
 function %inner(i32) -> i32 {
 block0(v0: i32):
@@ -32,7 +32,8 @@ block0:
 
 type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 
-/// A test: its name, the variable that names the debugger, what that is called otherwise, and what is done with it.
+/// A test: its name, the variable that names the debugger, the debugger's default name, and the
+/// function to run.
 type Test = (&'static str, &'static str, &'static str, fn(&str) -> Result<()>);
 
 fn main() -> ExitCode {
@@ -59,19 +60,19 @@ fn main() -> ExitCode {
     libtest_mimic::run(&arguments, trials.into()).exit_code()
 }
 
-/// A child that does not outlive the test.
+/// A child process that is killed at the end of the test.
 struct Guard(Child);
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
 impl Guard {
-    /// Waits, but not for ever; the status.
+    /// Waits for the process up to the time limit and returns its exit status.
     fn end(&mut self) -> Result<i32> {
         let start = Instant::now();
         while start.elapsed() < LONGEST {
@@ -84,7 +85,7 @@ impl Guard {
     }
 }
 
-/// The program, and a simulator that waits with it for a debugger.
+/// The program, and a simulator that waits for a debugger.
 struct Session {
     folder: tempfile::TempDir,
     simulator: Guard,
@@ -126,7 +127,7 @@ impl Session {
         Err("nothing was simulated".into())
     }
 
-    /// Runs a debugger and gives what it writes.
+    /// Runs a debugger and returns its output.
     fn debug(&self, command: &mut Command) -> Result<String> {
         let path = self.folder.path().join("transcript");
         let file = std::fs::File::create(&path)?;
@@ -141,7 +142,7 @@ impl Session {
         Ok(std::fs::read_to_string(path)?)
     }
 
-    /// How the simulator ended: status, and what it said.
+    /// Returns the exit status and the output of the simulator.
     fn end(mut self) -> Result<(i32, String)> {
         let mut said = String::new();
         let status = self.simulator.end()?;
@@ -150,7 +151,8 @@ impl Session {
     }
 }
 
-/// The session of the documents that is started by a line: commands with the lines that follow each.
+/// Returns the session of the documents that starts with a line: commands, each with the lines
+/// after it.
 fn documented(prompt: &str) -> Result<Vec<(String, Vec<String>)>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/debugging.md");
     let mut session: Vec<(String, Vec<String>)> = Vec::new();
@@ -175,9 +177,10 @@ fn documented(prompt: &str) -> Result<Vec<(String, Vec<String>)>> {
     Ok(session)
 }
 
-/// Whether a transcript has the commands and answers of the documents, in this order. Other versions may say more.
+/// Checks that a transcript contains the commands and answers of the documents in this order. Other
+/// versions may print more.
 fn compare(session: &[(String, Vec<String>)], prompt: &str, transcript: &str) -> Result<()> {
-    // Tabs and columns are a matter of taste.
+    // White space differs between versions.
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut rest = transcript.lines().map(words);
     for (command, answers) in session {
@@ -191,7 +194,8 @@ fn compare(session: &[(String, Vec<String>)], prompt: &str, transcript: &str) ->
     Ok(())
 }
 
-/// Runs commands, each behind a line that says which; those of the documents attach to port 1234.
+/// Runs commands, each after a line that prints it. The documents' commands attach to port 1234,
+/// which is replaced.
 fn gdb(tool: &str, session: &Session, commands: &[String], files: &[&str]) -> Result<String> {
     let mut script = String::from("set pagination off\nset confirm off\nset width 0\nset style enabled off\n");
     for command in commands {
@@ -216,7 +220,7 @@ fn gdb_session(tool: &str) -> Result<()> {
     Ok(())
 }
 
-/// Without symbols, by addresses; and to the end of the program.
+/// A session without symbols, by addresses, to the end of the program.
 fn gdb_alone(tool: &str) -> Result<()> {
     let session = Session::new()?;
     let commands = [
@@ -277,7 +281,7 @@ fn lldb_session(tool: &str) -> Result<()> {
     }
     std::fs::write(session.folder.path().join("commands.lldb"), script)?;
     let transcript = session.debug(Command::new(tool).args(["-x", "-b", "-s", "commands.lldb"]))?;
-    // LLDB repeats the commands itself.
+    // LLDB echoes the commands.
     let transcript = transcript.replace(&format!(":{}", session.port), ":1234");
     compare(&wanted, "(lldb) ", &transcript)?;
     let (status, said) = session.end()?;

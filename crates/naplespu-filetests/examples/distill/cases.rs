@@ -1,4 +1,4 @@
-//! The filetests with all that is known of them before anything is run.
+//! Loads the filetests with everything that is known before execution.
 
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Folders whose files stay as they are: other tests read them, or each was written for one thing.
+/// Folders whose files are not changed: other tests read them, or each file has a specific purpose.
 const STAY: [&str; 7] = [
     "corpus/",
     "codegen/",
@@ -36,12 +36,12 @@ const NAMED: [(&str, &str); 5] = [
     ("call/hundred_arguments.clif", "%call_near"),
 ];
 
-/// What the names of files of the generators begin with.
+/// The prefix of generated files' names.
 pub const GENERATED: &str = "generated/";
 
-/// A target, and what to call it.
+/// A target with its settings.
 pub struct Target {
-    /// Its settings.
+    /// The settings.
     pub name: String,
     /// The target.
     pub isa: Arc<Isa>,
@@ -51,26 +51,26 @@ pub struct Target {
 
 /// A file.
 pub struct Case {
-    /// Its place.
+    /// The path.
     pub path: PathBuf,
-    /// Its place below `filetests`.
+    /// The path relative to `filetests`.
     pub name: String,
-    /// The file.
+    /// The parsed file.
     pub file: ClifFile,
-    /// Its run lines.
+    /// The run lines.
     pub lines: RunLines,
-    /// For each function its run lines.
+    /// The run lines of each function.
     pub lines_of: Vec<Vec<usize>>,
-    /// For each function the functions of the file that it names.
+    /// The functions of the file that each function references.
     pub callees: Vec<Vec<usize>>,
-    /// The targets for which its run lines are executed.
+    /// The targets of the run lines.
     pub targets: Vec<Target>,
-    /// The first target at both levels, whatever the file says of them.
+    /// The first target at both levels, even if the file sets the level.
     #[cfg(feature = "rule-switches")]
     pub levels: Vec<Arc<Isa>>,
-    /// For each function, whether it stays whatever it notices.
+    /// Whether each function is kept unconditionally.
     pub stays: Vec<bool>,
-    /// Whether nothing of the file goes, no run line either.
+    /// Whether the whole file is kept, including its run lines.
     pub is_frozen: bool,
 }
 
@@ -120,7 +120,7 @@ impl Case {
         })
     }
 
-    /// The code of a function. It is compiled once for all who call it.
+    /// Returns the code of a function, which is compiled once for each target.
     pub fn compiled(&self, target: &Target, function: usize) -> Result<CompiledCode, String> {
         let known = || target.code.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(code) = known().get(&function) {
@@ -133,7 +133,7 @@ impl Case {
         Ok(code)
     }
 
-    /// A function and all that it calls, directly or not; the function comes first.
+    /// Returns a function with its direct and indirect callees; the function is first.
     pub fn closure(&self, function: usize) -> Vec<usize> {
         let mut all = vec![function];
         let mut at = 0;
@@ -149,7 +149,7 @@ impl Case {
     }
 }
 
-/// The targets of a file at both levels, whatever it says of them.
+/// Returns the targets of a file at both levels, even if it sets the level.
 #[cfg(feature = "rule-switches")]
 fn levels(file: &ClifFile, name: &str) -> Result<Vec<Arc<Isa>>, String> {
     let mut list = Vec::new();
@@ -162,7 +162,8 @@ fn levels(file: &ClifFile, name: &str) -> Result<Vec<Arc<Isa>>, String> {
     Ok(list)
 }
 
-/// The configurations of a file at both levels of optimization, unless it says which.
+/// Returns the configurations of a file at both optimization levels, unless the file sets the
+/// level.
 fn targets(configs: &[Config]) -> Result<Vec<Target>, String> {
     let mut list: Vec<Target> = Vec::new();
     for config in configs {
@@ -185,7 +186,7 @@ fn targets(configs: &[Config]) -> Result<Vec<Target>, String> {
     Ok(list)
 }
 
-/// All files below a folder, and those that the generators make.
+/// Loads all files below a folder, and the generated files.
 pub fn load(root: &Path) -> Result<Vec<Case>, String> {
     let files = runner::find(&[root.to_owned()]).map_err(|(path, error)| format!("{}: {error}", path.display()))?;
     let files = files.into_iter().map(|path| {

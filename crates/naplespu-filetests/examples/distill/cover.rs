@@ -1,22 +1,23 @@
-//! The choice of functions and of run lines: greedy covers.
+//! Selects functions and run lines by greedy covers.
 
 use super::features::{Feature, Kind, kind};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
-/// How often each feature is there among what was chosen.
+/// The number of occurrences of each feature in the selection.
 #[derive(Default)]
 pub struct Chosen(HashMap<Feature, usize>);
 
 impl Chosen {
-    /// Adds the features of something that was chosen.
+    /// Adds the features of a selected item.
     pub fn add(&mut self, features: &[Feature]) {
         for &feature in features {
             *self.0.entry(feature).or_default() += 1;
         }
     }
 
-    /// The same without what arguments show, of which a function has as many as it has lines.
+    /// Returns how many of the features the selection lacks, without features of arguments. A
+    /// function has as many of those as it has lines.
     pub fn gain_of_function(&self, features: &[Feature]) -> usize {
         let missing = |feature: &&Feature| {
             let (kind, wanted) = kind(**feature);
@@ -25,13 +26,14 @@ impl Chosen {
         features.iter().filter(missing).count()
     }
 
-    /// How many of the features are wanted more often than they are there.
+    /// Returns how many of the features occur in the selection less often than required.
     pub fn gain(&self, features: &[Feature]) -> usize {
         let missing = |feature: &&Feature| self.0.get(feature).copied().unwrap_or(0) < kind(**feature).1;
         features.iter().filter(missing).count()
     }
 
-    /// How many features of each kind are there, and how often all of them are wanted in vain, where `before` has them more often.
+    /// Returns for each kind the number of features, and how many of their required occurrences are
+    /// missing although `before` has them.
     pub fn kinds(&self, before: &Chosen) -> BTreeMap<String, (usize, usize)> {
         let mut kinds = BTreeMap::new();
         for (&feature, &count) in &before.0 {
@@ -45,21 +47,24 @@ impl Chosen {
         kinds
     }
 
-    /// How many features are there at all.
+    /// Returns the number of different features.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 }
 
-/// Chooses from `count` things: always the one with the most missing features for its cost, until no feature is missing that any of them has.
-/// `choose` is told of each choice, and adds what comes with it.
+/// Selects from `count` items: repeatedly takes the item with the most missing features for its
+/// cost, until no item has a missing feature.
+///
+/// `choose` is called for each selected item and adds the features of the item and of its
+/// dependencies.
 pub fn greedy(
     count: usize,
     chosen: &mut Chosen,
     gain: impl Fn(&Chosen, usize) -> (usize, usize),
     mut choose: impl FnMut(&mut Chosen, usize),
 ) {
-    // A gain only falls, so that the first one that is still right is the largest.
+    // A gain never increases, so the first entry of the heap that is still valid is the largest.
     let value = |chosen: &Chosen, at: usize| {
         let (gain, cost) = gain(chosen, at);
         (gain > 0).then(|| gain as u64 * 1_000_000 / cost.max(1) as u64)
@@ -75,7 +80,8 @@ pub fn greedy(
     }
 }
 
-/// The lines of a function that together notice each change that all of them notice, twice where two do: `noticed` has for each change its lines.
+/// Selects lines of a function that together notice each change of `noticed`, by two lines if two
+/// notice it. `noticed` has the lines for each change.
 pub fn lines(count: usize, noticed: &[Vec<u16>]) -> Vec<bool> {
     let mut changes_of: Vec<Vec<usize>> = vec![Vec::new(); count];
     for (change, lines) in noticed.iter().enumerate() {

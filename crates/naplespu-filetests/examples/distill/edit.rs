@@ -1,16 +1,18 @@
-//! Files without some of their functions and run lines.
+//! Removes functions and run lines from files.
 
 use super::cases::Case;
 
-/// The text of a file with only these functions and run lines. A comment that stands directly before a function goes with it; one between empty lines
-/// stays if a function follows it before the next one.
+/// Returns the text of a file with only the given functions and run lines.
+///
+/// A comment directly before a removed function is removed. A comment between empty lines is kept
+/// if a function follows before the next such comment.
 pub fn text(case: &Case, functions: &[bool], lines: &[bool]) -> String {
     let source = &case.file.source;
     let text: Vec<&str> = source.text.split_inclusive('\n').collect();
     let mut keep = vec![true; text.len()];
     for (line, _) in case.lines.list().iter().zip(lines).filter(|(_, kept)| !**kept) {
         let number = source.position(line.offset()).0 - 1;
-        // A run line behind code stays with it.
+        // A run line after code on the same line is kept.
         if text[number].trim_start().starts_with(';') {
             keep[number] = false;
         }
@@ -32,12 +34,12 @@ pub fn text(case: &Case, functions: &[bool], lines: &[bool]) -> String {
         let limit = begins.get(index + 1).copied().unwrap_or(text.len());
         let close = (start..limit).find(|&at| text[at].starts_with('}')).unwrap_or(start);
         let mut end = close + 1;
-        // What follows up to the next comment of its own.
+        // The text up to the next separate comment.
         while end < limit && (text[end].trim().is_empty() || is_run(text[end])) {
             end += 1;
         }
         let begin = if index == 0 { start } else { begins[index] };
-        // Run lines of other functions may stand there; those of this one are gone already.
+        // Run lines of other functions may be in the range; those of this one are already removed.
         (begin..end)
             .filter(|&at| !is_run(text[at]))
             .for_each(|at| keep[at] = false);
@@ -59,12 +61,13 @@ pub fn text(case: &Case, functions: &[bool], lines: &[bool]) -> String {
     out.trim_end().to_owned() + "\n"
 }
 
-/// Whether a line of text is a run line.
+/// Returns whether a line of text is a run line.
 fn is_run(line: &str) -> bool {
     line.trim_start().starts_with(';') && naplespu_filetests::expect::is_run_line(line)
 }
 
-/// Removes comments between empty lines that no function follows before the next such comment or the end.
+/// Removes comments between empty lines if no function follows before the next such comment or the
+/// end.
 fn remove_idle_headings(text: &[&str], keep: &mut [bool], starts: &[usize]) {
     let first = starts.first().copied().unwrap_or(text.len());
     let mut heading: Option<std::ops::Range<usize>> = None;

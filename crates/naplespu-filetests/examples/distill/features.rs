@@ -1,6 +1,7 @@
-//! What a function shows of the compiler before it runs: its CLIF, the rules and passes that made its code, and what the code asks of a linker.
+//! Extracts features of a function without running it: its CLIF, the rules and passes that made its
+//! code, and its relocations.
 //!
-//! A feature is a number: the hash of what it says, with its [`Kind`] in the lowest bits.
+//! A feature is a number: the hash of a fact, with its [`Kind`] in the lowest bits.
 
 use cranelift_codegen::ir::{Function, Inst, Opcode, Type};
 use cranelift_naplespu::CompiledCode;
@@ -9,31 +10,32 @@ use npu_mc::decode;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// A hash, with a [`Kind`] in the lowest bits.
+/// A hash with a [`Kind`] in the lowest bits.
 pub type Feature = u64;
 
-/// What a feature is about.
+/// The subject of a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// An instruction of CLIF, its types and flags.
+    /// A CLIF instruction with its types and flags.
     Clif,
-    /// The kind of a number in an instruction of CLIF.
+    /// The magnitude of a number in a CLIF instruction.
     Numbers,
-    /// A parameter or result: its place, type and convention.
+    /// A parameter or result: position, type and calling convention.
     Signature,
-    /// The rule or maker of an instruction, with its operation and opcode.
+    /// The rule or pass that emitted an instruction, with the CLIF operation and the machine
+    /// opcode.
     Rule,
-    /// A rule without which the code is another.
+    /// A rule that affects the code.
     Decides,
-    /// A reference, or a trap.
+    /// A relocation or a trap.
     Reference,
-    /// The frame, and counts of other things.
+    /// The frame, and counts of other properties.
     Frame,
-    /// A pass that changed something, and what.
+    /// A pass with its effect.
     Pass,
-    /// A change that is noticed.
+    /// A noticed change.
     Change,
-    /// The kinds of the operands of an instruction of the machine.
+    /// The kinds of operands of a machine instruction.
     Operands,
     /// The kind of an argument.
     Argument,
@@ -41,7 +43,7 @@ pub enum Kind {
     Routine,
 }
 
-/// For each kind how many functions or lines are to have a feature of it.
+/// The required number of functions or lines with a feature of each kind.
 const WANTED: [(Kind, usize); 12] = [
     (Kind::Clif, 1),
     (Kind::Numbers, 1),
@@ -57,22 +59,23 @@ const WANTED: [(Kind, usize); 12] = [
     (Kind::Routine, 1),
 ];
 
-/// Bits of a feature that are its kind.
+/// The bits of a feature that contain its kind.
 const KIND: u64 = 15;
 
-/// The feature that something is there.
+/// Returns the feature of a fact.
 pub fn feature(kind: Kind, what: impl Hash) -> Feature {
     let mut hasher = DefaultHasher::new();
     what.hash(&mut hasher);
     hasher.finish() & !KIND | kind as u64
 }
 
-/// The kind of a feature, and how often it is wanted.
+/// Returns the kind of a feature and its required number of occurrences.
 pub fn kind(feature: Feature) -> (Kind, usize) {
     WANTED[(feature & KIND) as usize]
 }
 
-/// The kind of a number in a text: its sign and the bits that it takes, or itself if it is small.
+/// Returns the magnitude of a number in a text: its sign and width, or the number itself if it is
+/// small.
 fn class(number: &str) -> String {
     let (sign, digits) = match number.strip_prefix('-') {
         Some(digits) => ("-", digits),
@@ -90,7 +93,7 @@ fn class(number: &str) -> String {
     }
 }
 
-/// A text without the numbers of its entities, and the kinds of its other numbers.
+/// Returns a text without the numbers of its entities, and the magnitudes of its other numbers.
 fn normal(text: &str) -> (String, Vec<String>) {
     let (mut plain, mut numbers) = (String::new(), Vec::new());
     let mut rest = text;
@@ -122,12 +125,12 @@ fn normal(text: &str) -> (String, Vec<String>) {
     (plain, numbers)
 }
 
-/// What an instruction is: opcode and type.
+/// Returns the opcode and type of an instruction.
 pub fn operation(func: &Function, inst: Inst) -> (Opcode, Type) {
     (func.dfg.insts[inst].opcode(), func.dfg.ctrl_typevar(inst))
 }
 
-/// The features of the CLIF.
+/// Adds the features of the CLIF.
 pub fn of_clif(func: &Function, list: &mut Vec<Feature>) {
     let conv = func.signature.call_conv;
     for (way, params) in [("takes", &func.signature.params), ("gives", &func.signature.returns)] {
@@ -164,7 +167,8 @@ pub fn of_clif(func: &Function, list: &mut Vec<Feature>) {
         let user = operation(func, inst);
         let opcode = user.0;
         if opcode.is_call() || opcode.is_terminator() {
-            // These take anything: what it is shows where it is made, and in signatures.
+            // These instructions accept any types. The types are covered by the definitions and by
+            // signatures.
             list.push(feature(Kind::Clif, (opcode, types.len().min(8), results.len().min(8))));
         } else {
             list.push(feature(Kind::Clif, ("clif", &plain, &types, &results)));
@@ -175,7 +179,8 @@ pub fn of_clif(func: &Function, list: &mut Vec<Feature>) {
     }
 }
 
-/// What a reason is: the rule that emitted the instruction and the one of `lower` that asked for it, or who else made it.
+/// Returns the origin of an instruction: the rule that emitted it and the rule of `lower` that
+/// started it, or the pass that made it.
 pub fn reason(explained: &Explained) -> String {
     match &explained.reason {
         Reason::Rules(rules) => {
@@ -186,7 +191,7 @@ pub fn reason(explained: &Explained) -> String {
     }
 }
 
-/// The words that begin the lines of a form of the function, each with how often.
+/// Counts the first words of the lines in a printed function.
 fn mnemonics(text: &str) -> BTreeMap<&str, i32> {
     let mut words = BTreeMap::new();
     for line in text.lines() {
@@ -198,7 +203,7 @@ fn mnemonics(text: &str) -> BTreeMap<&str, i32> {
     words
 }
 
-/// The features of the code, with the reasons for its instructions.
+/// Adds the features of the code, with the origins of its instructions.
 pub fn of_code(target: &str, code: &CompiledCode, func: &Function, insts: &[Explained], list: &mut Vec<Feature>) {
     for (explained, word) in insts.iter().zip(code.bytes.as_chunks::<4>().0) {
         let opcode = decode(u32::from_le_bytes(*word)).map(|inst| inst.opcode.index());

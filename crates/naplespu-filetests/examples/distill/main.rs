@@ -1,21 +1,29 @@
-//! Which functions and run lines of the filetests notice something that no others notice; removes the rest.
+//! Finds functions and run lines of the filetests that notice something unique, and removes the
+//! rest.
 //!
-//!     cargo run --release -p naplespu-filetests --example distill --features explain            # says what would go
+//!     cargo run --release -p naplespu-filetests --example distill --features explain            # prints what it would remove
 //!     cargo run --release -p naplespu-filetests --example distill --features explain -- --write # removes it
 //!
-//! Each function is compiled as `test run` compiles it, at both levels of optimization. Then each instruction of its code is changed a little in several
-//! ways ([`mutate`]), and all run lines are run on each changed form: the change is noticed by the lines that fail. Beside that a function has
-//! [`features`]: the forms of its CLIF, the rules and passes that made its code, references, the frame. What stays is chosen by greedy [`cover`]s:
+//! Each function is compiled as in `test run`, at both optimization levels. Each instruction of its
+//! code is then changed in several ways ([`mutate`]), and all run lines execute each changed form.
+//! The lines that fail notice the change. A function also has [`features`]: the forms of its CLIF,
+//! the rules and passes that made its code, relocations, the frame. Greedy [`cover`]s select:
 //!
-//! - functions, so that each feature that is there at all is there in as many functions as [`features`] wants: the features of a noticed change are the rule that emitted the
-//!   instruction, the CLIF operation, the opcode of the machine and the kind of change;
-//! - for each of these functions run lines, so that each change that is noticed at all is noticed, by two lines where two notice it;
-//! - further lines, so that the instructions of the machine have operands of all kinds that they had, and functions arguments of these kinds;
-//! - with `--routines` further lines and functions, so that the same changes of the runtime's routines are noticed ([`routines`]); they have tests of
-//!   their own, and trying their changes takes long.
+//! - functions, so that each feature occurs in as many functions as [`features`] requires. The
+//! features of a noticed change are the rule that emitted the instruction, the CLIF operation, the
+//! machine opcode and the kind of change;
+//! - run lines of these functions, so that each change stays noticed, by two lines if two notice
+//!   it;
+//! - more lines, so that the machine instructions keep operands of all kinds, and functions keep
+//! arguments of these kinds;
+//! - with `--routines`, more lines and functions, so that the same changes of the runtime's
+//!   routines
+//! are noticed ([`routines`]). The routines have separate tests, and trying their changes takes
+//! long.
 //!
-//! Functions with other expectations than run lines stay, those that functions which stay call, those that trap, and one function of each file. With the feature
-//! `rule-switches` rules of lowering that decide something are features too.
+//! Functions are kept if they have expectations other than run lines, trap, or are called by kept
+//! functions. One function of each file is kept. With the feature `rule-switches`, rules of
+//! lowering that affect the code are features, too.
 
 #![deny(missing_docs)]
 
@@ -36,30 +44,30 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Functions in which a function without lines of its own is changed, as one of those that they call.
+/// The number of callers in which a function without run lines is changed as their callee.
 const CALLERS: usize = 3;
 
 /// A function.
 pub struct Unit<'a> {
-    /// Its file.
+    /// The file.
     pub case: &'a Case,
-    /// The number of the file.
+    /// The index of the file.
     pub file: usize,
-    /// Its number in the file.
+    /// The index of the function in the file.
     pub function: usize,
-    /// The units of all functions that it calls, and its own.
+    /// The units of the function and of all its callees.
     pub closure: Vec<usize>,
-    /// Lines of text that it takes.
+    /// The number of lines of text.
     pub cost: usize,
-    /// What is known of it.
+    /// The observations of the function and its run lines.
     pub seen: Observation,
-    /// Whether it stays.
+    /// Whether the function is kept.
     pub is_kept: bool,
-    /// For each of its run lines whether it stays.
+    /// Whether each of its run lines is kept.
     pub lines: Vec<bool>,
 }
 
-/// The units of all files, looked at.
+/// Returns the units of all files, with observations.
 fn units(cases: &[Case]) -> Result<Vec<Unit<'_>>, String> {
     let mut places = Vec::new();
     let mut callees = Vec::new();
@@ -103,7 +111,8 @@ fn units(cases: &[Case]) -> Result<Vec<Unit<'_>>, String> {
     Ok(units.collect())
 }
 
-/// Lines of text of a function without its run lines. What somebody has written about counts half.
+/// Returns the lines of text of a function without its run lines. A function with comments other
+/// than run lines costs half.
 fn cost(case: &Case, function: usize) -> usize {
     let functions = &case.file.functions;
     let next = functions
@@ -116,7 +125,7 @@ fn cost(case: &Case, function: usize) -> usize {
     if is_described { own / 2 } else { own }
 }
 
-/// Chooses functions.
+/// Selects functions.
 fn choose_functions(units: &mut [Unit<'_>]) -> Chosen {
     let mut chosen = Chosen::default();
     let keep = |units: &mut [Unit<'_>], chosen: &mut Chosen, at: usize| {
@@ -133,7 +142,7 @@ fn choose_functions(units: &mut [Unit<'_>]) -> Chosen {
             keep(units, &mut chosen, at);
         }
     }
-    // The first function of each file: there may be no other reason for the file.
+    // The first function of each file is kept, because the file may exist for another reason.
     let mut kept_files: Vec<bool> = Vec::new();
     for at in 0..units.len() {
         let unit = &units[at];
@@ -150,7 +159,7 @@ fn choose_functions(units: &mut [Unit<'_>]) -> Chosen {
         &mut chosen,
         |chosen, at| {
             let units = cells.borrow();
-            // A function that no run line calls comes with its callers alone.
+            // A function that no run line calls is only kept with its callers.
             if units[at].lines.is_empty() {
                 return (0, 1);
             }
@@ -168,7 +177,7 @@ fn choose_functions(units: &mut [Unit<'_>]) -> Chosen {
     chosen
 }
 
-/// Chooses run lines of the functions that stay.
+/// Selects run lines of the kept functions.
 fn choose_lines(units: &mut [Unit<'_>]) {
     let mut chosen = Chosen::default();
     for unit in units.iter_mut().filter(|unit| unit.is_kept) {
@@ -177,7 +186,7 @@ fn choose_lines(units: &mut [Unit<'_>]) {
             unit.lines.fill(true);
         } else {
             unit.lines = cover::lines(count, &unit.seen.noticed);
-            // A function that nothing calls is not checked.
+            // A function without a call is not checked.
             if count > 0 && !unit.lines.contains(&true) {
                 unit.lines[0] = true;
             }
@@ -215,7 +224,7 @@ fn choose_lines(units: &mut [Unit<'_>]) {
     );
 }
 
-/// For each folder: functions, run lines and lines of text, before and after.
+/// Prints for each folder: functions, run lines and lines of text, before and after.
 fn print_folders(units: &[Unit<'_>], texts: &[(usize, usize)], cases: &[Case]) {
     let mut folders: BTreeMap<&str, [usize; 6]> = BTreeMap::new();
     let folder = |case: &Case| -> usize { case.name.find('/').unwrap_or(0) };
@@ -242,7 +251,7 @@ fn print_folders(units: &[Unit<'_>], texts: &[(usize, usize)], cases: &[Case]) {
     println!("{:14}{a:9}{b:9}{c:9}{d:9}{e:10}{f:10}", "all");
 }
 
-/// What was noticed before, and what is noticed now.
+/// Prints the changes that were noticed before and that are noticed now.
 fn print_noticed(units: &[Unit<'_>], chosen: &Chosen) {
     let mut before = Chosen::default();
     let (mut tried, mut noticed, mut still) = (0, 0, 0);
@@ -253,10 +262,10 @@ fn print_noticed(units: &[Unit<'_>], chosen: &Chosen) {
         let kept = |lines: &&Vec<u16>| lines.iter().any(|&line| unit.lines[usize::from(line)]);
         still += unit.seen.noticed.iter().filter(kept).count();
     }
-    println!("changes: {tried} tried, {noticed} noticed, {still} of them in what stays");
+    println!("changes: {tried} tried, {noticed} noticed, kept lines still notice {still} of them");
     println!("features: {} before, {} after", before.len(), chosen.len());
     for (kind, (count, missing)) in chosen.kinds(&before) {
-        println!("{kind:14}{count:9}, in {missing} cases not as often as wanted");
+        println!("{kind:14}{count:9}, {missing} required occurrences are missing");
     }
 }
 
@@ -316,7 +325,7 @@ fn run() -> Result<(), String> {
 }
 
 fn main() -> ExitCode {
-    // Panics are results here.
+    // Panics are results here, so they print nothing.
     std::panic::set_hook(Box::new(|_| {}));
     match run() {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,16 +1,16 @@
-//! Small changes of an instruction: what a compiler, an encoder or a simulator with a fault might make of it.
+//! Makes small changes of an instruction, like those of a faulty compiler, encoder or simulator.
 
 use npu_mc::{Inst, Opcode, OperandKind, Operands, Reg, decode, encode};
 
 /// A changed instruction.
 pub struct Mutant {
-    /// What was changed.
+    /// The kind of change.
     pub kind: &'static str,
     /// The instruction word.
     pub word: u32,
 }
 
-/// The operand kinds of an opcode, each with whether it is written.
+/// Returns the operand kinds of an opcode, and whether each operand is written.
 fn shape(opcode: Opcode) -> impl Iterator<Item = (OperandKind, bool)> {
     opcode
         .desc()
@@ -19,7 +19,7 @@ fn shape(opcode: Opcode) -> impl Iterator<Item = (OperandKind, bool)> {
         .map(|operand| (operand.kind, operand.is_def))
 }
 
-/// The next opcodes, in the order of all of them, that have the same format and the same operands.
+/// Returns the next opcodes, in cyclic order, with the same format and operands.
 fn siblings(opcode: Opcode) -> impl Iterator<Item = Opcode> {
     let all = Opcode::ALL.len();
     let others = (1..all).map(move |step| Opcode::ALL[(opcode.index() + step) % all]);
@@ -29,7 +29,7 @@ fn siblings(opcode: Opcode) -> impl Iterator<Item = Opcode> {
     })
 }
 
-/// The instruction with another operand.
+/// Returns the instruction with one operand replaced.
 fn with(inst: &Inst, index: usize, operand: npu_mc::Operand) -> Inst {
     let mut operands: Operands = inst.operands;
     operands.set(index, operand);
@@ -39,7 +39,7 @@ fn with(inst: &Inst, index: usize, operand: npu_mc::Operand) -> Inst {
     }
 }
 
-/// All small changes of an instruction word; nothing if it is no instruction.
+/// Returns all small changes of an instruction word, or none if it does not decode.
 pub fn mutants(word: u32) -> Vec<Mutant> {
     let Ok(inst) = decode(word) else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Runs the lines of a function, as it is and with each small change of its code.
+//! Runs the lines of a function, unchanged and with each small change of its code.
 
 use super::cases::{Case, Target};
 use super::features::{Feature, Kind, feature, of_clif, of_code, operation, reason};
@@ -17,46 +17,48 @@ use npu_sim::{Thread, TraceEvent};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Instructions that all changed forms of a function may execute with one target. Those of longer ones are a sample.
+/// The limit of instructions for all changed forms of a function with one target. Slower functions
+/// are sampled.
 const BUDGET: u64 = 1_500_000;
 
-/// Instructions of a line that is executed twice to know the operands of each.
+/// The limit of instructions of a line that is executed twice to observe all operands.
 const SHORT: u64 = 2000;
 
-/// Memory of the simulated device: a changed function may store anywhere.
+/// Memory size of the simulated device in bytes. It is small because a changed function may store
+/// anywhere.
 const MEMORY: u64 = 64 << 20;
 
-/// What is known of a function and its run lines.
+/// The observations of a function and its run lines.
 #[derive(Default)]
 pub struct Observation {
-    /// What the function shows with all of its lines.
+    /// The features of the function with all of its lines.
     pub features: Vec<Feature>,
-    /// For each noticed change which lines notice it, by their place among those of the function.
+    /// For each noticed change, the lines that notice it, by their index in the function.
     pub noticed: Vec<Vec<u16>>,
-    /// How many changes there were.
+    /// The number of tried changes.
     pub tried: usize,
-    /// For each line what it shows beside the changes that it notices.
+    /// For each line, its features other than noticed changes.
     pub lines: Vec<Vec<Feature>>,
     /// Whether a line executes routines of the runtime.
     pub has_routines: bool,
-    /// Why the function could not be looked at.
+    /// Why the function could not be observed.
     pub failure: Option<String>,
 }
 
-/// Instructions by address.
+/// Decoded instructions by address.
 pub type Known = Arc<Mutex<HashMap<u32, Option<Inst>>>>;
 
-/// What a line does without a change.
+/// The execution of a line without a change.
 #[derive(Default)]
 pub struct Trace {
-    /// The instructions that it executes.
+    /// The executed instruction words by address.
     pub words: HashMap<u32, u32>,
-    /// For each opcode and each two kinds of operands whether there were such.
+    /// The observed combinations of an opcode and its operands' kinds.
     operands: HashSet<u32>,
     steps: u64,
 }
 
-/// A program with a function and all that it calls.
+/// Creates a program with a function and its callees.
 pub fn program(case: &Case, target: &Target, function: usize) -> Result<Program, String> {
     let mut config = npu_sim::Config::testing(1);
     config.memory_limit = MEMORY;
@@ -89,7 +91,7 @@ pub fn program(case: &Case, target: &Target, function: usize) -> Result<Program,
     Ok(program)
 }
 
-/// Whether a line comes to what it expects.
+/// Returns whether a line passes.
 pub fn passes(case: &Case, program: &mut Program, line: usize, limit: u64) -> bool {
     program.set_step_limit(limit);
     let line = &case.lines.list()[line];
@@ -98,7 +100,7 @@ pub fn passes(case: &Case, program: &mut Program, line: usize, limit: u64) -> bo
     matches!(result, Ok(Ok(_)))
 }
 
-/// Compiles as a program does, with reasons and all forms.
+/// Compiles like a program does, with the origins of instructions and all stages.
 fn explained(target: &Target, func: &Function) -> Result<(CompiledCode, Explanation, Context), String> {
     let mut ctx = Context::for_function(func.clone());
     let request: StageRequest = Stage::ALL.iter().copied().collect();
@@ -107,7 +109,7 @@ fn explained(target: &Target, func: &Function) -> Result<(CompiledCode, Explanat
     Ok((code, explanation, ctx))
 }
 
-/// The kind of a number in a register.
+/// Returns the kind of a number in a register.
 fn class(value: u32, is_float: bool) -> u8 {
     let magnitude = value & 0x7fff_ffff;
     if is_float {
@@ -135,7 +137,8 @@ fn class(value: u32, is_float: bool) -> u8 {
     }
 }
 
-/// The kinds of the first two sources of an instruction, for each lane of vectors, as a number with its opcode.
+/// Adds the kinds of the first two sources of an instruction with its opcode, for each lane of
+/// vectors.
 fn operand_kinds(inst: &Inst, thread: &Thread, list: &mut HashSet<u32>) {
     let is_float = inst.desc().unit == Unit::Fp;
     let operands = inst.desc().operands.iter().zip(inst.operands.iter());
@@ -158,7 +161,8 @@ fn operand_kinds(inst: &Inst, thread: &Thread, list: &mut HashSet<u32>) {
     }
 }
 
-/// Runs a line and notes what it executes, and how many instructions; `known` has those of lines before it.
+/// Runs a line. Returns the executed instructions and their number. `known` has the decoded
+/// instructions of earlier lines.
 pub fn trace(case: &Case, program: &mut Program, line: usize, known: &Known) -> Option<(Trace, u64)> {
     let shared = Arc::new(Mutex::new(Trace::default()));
     let (into, instructions) = (shared.clone(), known.clone());
@@ -168,7 +172,7 @@ pub fn trace(case: &Case, program: &mut Program, line: usize, known: &Known) -> 
         if seen.words.insert(event.pc, event.word).is_none() {
             instructions.entry(event.pc).or_insert_with(|| decode(event.word).ok());
         }
-        // Rounds of long loops are much alike.
+        // Later iterations of long loops are similar.
         seen.steps += 1;
         if seen.steps < SHORT
             && let Some(Some(next)) = instructions.get(&event.state.pc())
@@ -184,7 +188,7 @@ pub fn trace(case: &Case, program: &mut Program, line: usize, known: &Known) -> 
     good.then_some((seen, steps))
 }
 
-/// The kind of an argument: as bytes, so that it serves all types.
+/// Returns the kind of an argument, from its bytes, so that it works for all types.
 fn argument_class(value: &DataValue) -> (u8, u8) {
     let mut bytes = [0; 16];
     let size = (value.ty().bytes() as usize).clamp(1, 16);
@@ -212,7 +216,8 @@ fn argument_class(value: &DataValue) -> (u8, u8) {
     (kind, exponent)
 }
 
-/// What the arguments of a line show: each alone, for the operations of the function.
+/// Returns the features of a line's arguments: each argument separately, combined with the
+/// operations of the function.
 fn argument_features(func: &Function, args: &[DataValue]) -> Vec<Feature> {
     let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
     let operations: BTreeSet<String> = insts.map(|inst| format!("{:?}", operation(func, inst))).collect();
@@ -222,8 +227,8 @@ fn argument_features(func: &Function, args: &[DataValue]) -> Vec<Feature> {
         .collect()
 }
 
-/// Looks at a function: what it shows, and what its lines notice. Its callees are changed too where they have no lines of their own and `callees`
-/// says so.
+/// Observes the features of a function and the changes that its lines notice. The functions in
+/// `callees` are changed as well.
 pub fn observe(case: &Case, function: usize, callees: &[usize]) -> Observation {
     let lines = &case.lines_of[function];
     let mut found = Observation {
@@ -255,7 +260,7 @@ pub fn observe(case: &Case, function: usize, callees: &[usize]) -> Observation {
     found
 }
 
-/// The rules of lowering without which the code is another.
+/// Adds the rules of lowering that affect the code.
 #[cfg(feature = "rule-switches")]
 fn rules_that_decide(case: &Case, func: &Function, list: &mut Vec<Feature>) {
     use cranelift_naplespu::rule_switches::{take_matched, turn_off};
@@ -285,7 +290,7 @@ fn rules_that_decide(case: &Case, func: &Function, list: &mut Vec<Feature>) {
 
 /// The lines of a function without a change.
 struct Baseline {
-    /// For each line what it executes, and how many instructions.
+    /// For each line, the executed instructions and their number.
     lines: Vec<(HashMap<u32, u32>, u64)>,
 }
 
@@ -295,7 +300,8 @@ fn baseline(case: &Case, program: &mut Program, lines: &[usize], found: &mut Obs
     for &line in lines {
         let (mut traced, steps) = trace(case, program, line, &words).ok_or("a line fails")?;
         if steps < SHORT {
-            // The operands of an instruction are seen where it is known, which one that is executed once is the second time.
+            // Operands are observed only for instructions that are decoded already. The second run
+            // also observes instructions that execute only once.
             (traced, _) = trace(case, program, line, &words).ok_or("a line fails")?;
         }
         all.push((traced.words, steps));
@@ -333,7 +339,7 @@ fn with_target(
             .address(&function_name(&func.name))
             .ok_or("the function has no address")?;
         let count = (code.pool_start / 4).min(explanation.insts.len() as u32);
-        // What one change of each instruction costs.
+        // The cost of one change of each instruction.
         let places = (0..count).map(|number| address + number * 4);
         let cost: u64 = places
             .clone()
@@ -375,7 +381,7 @@ fn with_target(
                 }
             }
         }
-        // A changed function may have left something behind that matters.
+        // A changed function may have modified state that later runs depend on.
         let still = |program: &mut Program| {
             let mut pairs = lines.iter().zip(&base.lines);
             pairs.all(|(&line, (_, steps))| passes(case, program, line, steps * 3 + 2000))
@@ -387,7 +393,7 @@ fn with_target(
     Ok(())
 }
 
-/// Whether code of this name is of the runtime.
+/// Returns whether a function of this name belongs to the runtime.
 pub fn is_routine(name: &str) -> bool {
     name.starts_with("__npu_")
 }

@@ -1,4 +1,4 @@
-//! Lines that notice changes of the runtime's routines, which are shared by all functions.
+//! Finds lines that notice changes of the runtime's routines, which all functions share.
 
 use super::Unit;
 use super::cover::{self, Chosen};
@@ -10,20 +10,21 @@ use naplespu_reader::panics::caught;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Lines of a function that are tried for a change that nothing has noticed so far.
+/// The number of lines of a function that are tried for a change that is not noticed yet.
 const TRIES: usize = 12;
 
-/// A change of a routine: the number of the feature for name, place and kind.
+/// A change of a routine: the feature of its name, position and kind.
 type Change = Feature;
 
-/// What lines notice: changes that were tried, and for each noticed one the first line.
+/// The tried changes, and the first line that notices each noticed one.
 #[derive(Default)]
 struct Noticed {
     tried: HashSet<Change>,
     by: BTreeMap<Change, usize>,
 }
 
-/// Runs those lines of a function that `wanted` has on changed forms of the routines that they execute, except for changes that `skip` has.
+/// Runs the lines `wanted` of a function on changed forms of the routines that they execute, except
+/// for changes with `skip`.
 fn notice(unit: &Unit<'_>, wanted: &[usize], skip: &(dyn Fn(Change) -> bool + Sync)) -> Result<Noticed, String> {
     let mut found = Noticed::default();
     let Some(target) = unit.case.targets.last().filter(|_| unit.seen.has_routines) else {
@@ -75,14 +76,14 @@ fn notice(unit: &Unit<'_>, wanted: &[usize], skip: &(dyn Fn(Change) -> bool + Sy
     Ok(found)
 }
 
-/// The lines of a unit that stay, or those that do not.
+/// Returns the kept lines of a unit, or the others.
 fn lines(unit: &Unit<'_>, kept: bool) -> Vec<usize> {
     (0..unit.lines.len())
         .filter(|&line| (unit.is_kept && unit.lines[line]) == kept)
         .collect()
 }
 
-/// Keeps further lines, so that all changes of routines are noticed that any line notices.
+/// Keeps more lines, so that each change of a routine that any line notices stays noticed.
 pub fn restore(units: &mut [Unit<'_>], chosen: &mut Chosen) -> Result<(), String> {
     let all: &[Unit<'_>] = units;
     let (noticed, tried) = (Mutex::new(HashSet::new()), Mutex::new(HashSet::new()));
@@ -111,7 +112,8 @@ pub fn restore(units: &mut [Unit<'_>], chosen: &mut Chosen) -> Result<(), String
         .into_iter()
         .collect::<Result<(), _>>()?;
     let count = noticed.lock().unwrap_or_else(PoisonError::into_inner).len();
-    // What the lines that stay notice is settled. The others are looked at for the rest alone, whatever the order.
+    // The changes that kept lines notice are complete. The other lines are tried only for the
+    // remaining changes, so the order does not matter.
     let results = runner::in_parallel(all.len(), |at| {
         let found = run(at, false)?;
         tried
@@ -141,7 +143,7 @@ pub fn restore(units: &mut [Unit<'_>], chosen: &mut Chosen) -> Result<(), String
     );
     let tried = tried.into_inner().unwrap_or_else(PoisonError::into_inner).len();
     println!(
-        "changes of routines: {tried} tried, {count} noticed by lines that stay, {} more by {} lines that stay for them",
+        "changes of routines: {tried} tried, {count} noticed by kept lines, {} more by {} additional lines",
         covered.len(),
         restored.len()
     );
@@ -151,7 +153,8 @@ pub fn restore(units: &mut [Unit<'_>], chosen: &mut Chosen) -> Result<(), String
             if !units[member].is_kept {
                 units[member].is_kept = true;
                 chosen.add(&units[member].seen.features);
-                // Its own lines went with it; one says that it is called.
+                // The run lines of this callee were removed; one is kept, because a run line must
+                // call it.
                 if member != units[at].closure[0]
                     && !units[member].lines.is_empty()
                     && !units[member].lines.contains(&true)

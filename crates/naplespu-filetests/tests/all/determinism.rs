@@ -1,7 +1,9 @@
-//! The same input gives the same bytes: in another process, on another thread, and after other functions.
+//! The same input compiles to the same bytes in another process, on another thread, and after other
+//! functions.
 //!
-//! Every function of the filetests, the corpus and the runtime is compiled. This process does so on one thread; it starts itself twice
-//! more, for one thread and for many, where functions meet in any order.
+//! The test compiles each function of the filetests, the corpus and the runtime on one thread. It
+//! starts its own program twice more, with one thread and with many, which compile the functions in
+//! other orders.
 
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
@@ -17,10 +19,10 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// In the environment of the processes that this test starts: the number of threads.
+/// The environment variable with the number of threads, for the processes that this test starts.
 const THREADS: &str = "NAPLESPU_DETERMINISM_THREADS";
 
-/// Between the lines that are compared and those of the test harness.
+/// Marks the lines to compare in the output of the test harness.
 const MARK: &str = "code: ";
 
 const NAME: &str = "determinism::the_same_input_gives_the_same_bytes";
@@ -42,7 +44,7 @@ fn functions() -> Vec<(String, Function)> {
     all
 }
 
-/// Both optimization levels, each with another register allocator.
+/// Returns a target for each optimization level; each uses a different register allocator.
 fn isas() -> Vec<Arc<Isa>> {
     let isa = |level, algorithm| {
         let mut flags = settings::builder();
@@ -56,7 +58,7 @@ fn isas() -> Vec<Arc<Isa>> {
     vec![isa("speed", "backtracking"), isa("none", "single_pass")]
 }
 
-/// All that a loader or a debugger sees of the code, as text.
+/// Returns as text everything that a loader or a debugger reads from the code.
 fn text(code: &CompiledCode) -> String {
     let labels: BTreeMap<u32, String> = code
         .value_labels_ranges
@@ -85,7 +87,8 @@ fn text(code: &CompiledCode) -> String {
     text
 }
 
-/// A line for each function and configuration, in order, whatever the order of compiling.
+/// Returns a line for each function and configuration, in an order that does not depend on the
+/// order of compilation.
 fn lines(threads: usize) -> Vec<String> {
     let (functions, isas) = (functions(), isas());
     let count = functions.len() * isas.len();
@@ -98,7 +101,7 @@ fn lines(threads: usize) -> Vec<String> {
                     if number >= count {
                         return;
                     }
-                    // Several threads go through the functions from the end.
+                    // With several threads the functions are compiled in reverse order.
                     let at = if threads > 1 { count - 1 - number } else { number };
                     let (name, func) = &functions[at / isas.len()];
                     let mut ctx = Context::for_function(func.clone());
@@ -112,7 +115,7 @@ fn lines(threads: usize) -> Vec<String> {
     done.into_inner().unwrap()
 }
 
-/// The lines of another process.
+/// Returns the lines of another process.
 fn of_process(threads: usize) -> Vec<String> {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", NAME, "--nocapture"])
@@ -121,7 +124,7 @@ fn of_process(threads: usize) -> Vec<String> {
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
-    // The harness may have begun the first line.
+    // The harness may have written the beginning of the first line.
     text.lines()
         .filter_map(|line| Some(line.split_once(MARK)?.1.to_owned()))
         .collect()

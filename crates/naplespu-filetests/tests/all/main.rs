@@ -1,4 +1,4 @@
-//! The same code every time, what errata ask of it, and single passes; the filetests themselves are a test of their own.
+//! Tests of determinism, errata and single passes. The filetests are a separate test program.
 
 mod determinism;
 mod errata;

@@ -1,7 +1,10 @@
-//! Random machine functions do the same before and after each pass over machine instructions, and after all of them.
+//! Random machine functions have the same effects before and after each pass on machine
+//! instructions, and after all of them.
 //!
-//! Functions are made of moves, arithmetic, memory, vectors under masks, constants in halves, branches, loops of two forms, and frames. What a caller may look at
-//! afterwards is compared: results, registers that callees keep, vectors, the lane mask, memory. `NAPLESPU_FUZZ_CASES=n` runs more or fewer of them.
+//! Functions consist of moves, arithmetic, memory accesses, vector instructions under masks, halves
+//! of constants, branches, two forms of loops, and frames. The test compares the state that a
+//! caller may read afterwards: results, callee-saved registers, vectors, the lane mask, and memory.
+//! `NAPLESPU_FUZZ_CASES=n` sets the number of functions.
 
 use cranelift_naplespu::abi::registers::RegisterSet;
 use cranelift_naplespu::internals::{MachFunction, parse_function, run_pass};
@@ -11,7 +14,7 @@ use npu_mc::{Reg, SReg, VReg};
 use npu_sim::{Config, Lanes, Machine, Stop};
 use std::fmt::Write;
 
-/// The passes in the order of the pipeline.
+/// The passes in pipeline order.
 const PASSES: [&str; 7] = [
     "copyprop",
     "wrap",
@@ -27,9 +30,9 @@ const DATA: u32 = 0x2_0000;
 const STACK: u32 = 0x3_0000;
 const STEPS: u64 = 40_000;
 
-/// Registers that functions compute with: arguments, others that may be changed, and some that callees keep.
+/// Registers for arithmetic: arguments, other caller-saved registers, and some callee-saved ones.
 const SCALARS: [u32; 14] = [0, 1, 2, 3, 8, 9, 10, 11, 12, 20, 21, 50, 51, 52];
-/// Two bases near each other, and counters of loops.
+/// Two base addresses that are close to each other, and loop counters.
 const BASES: [u32; 2] = [30, 31];
 const COUNTERS: [u32; 2] = [40, 41];
 
@@ -45,7 +48,7 @@ impl Random {
     }
 
     fn scalar(&mut self) -> u32 {
-        // Few, so that they meet.
+        // Few registers, so that instructions depend on one another.
         let few = if self.below(3) == 0 { SCALARS.len() as u32 } else { 6 };
         let at = if self.below(4) == 0 {
             SCALARS.len() as u32 - 1 - self.below(3)
@@ -56,12 +59,12 @@ impl Random {
     }
 }
 
-/// A function as text.
+/// The text of a function under construction.
 struct Source {
     text: String,
     random: Random,
     labels: u32,
-    /// Whether there is a frame, so that the stack may be used.
+    /// Whether the function has a frame and may access the stack.
     frame: bool,
 }
 
@@ -126,7 +129,7 @@ impl Source {
         }
     }
 
-    /// Blocks one after the other, some of them loops. `depth` counters are taken.
+    /// Adds blocks in sequence, some of them loops. `depth` counters are in use.
     fn blocks(&mut self, depth: usize) {
         for _ in 0..1 + self.random.below(3) {
             self.block();
@@ -134,7 +137,7 @@ impl Source {
             let tested = self.random.scalar();
             match self.random.below(7) {
                 0 | 1 => {
-                    // Over some instructions.
+                    // A branch over some instructions.
                     let label = self.label();
                     self.line(format_args!("{condition} s{tested}, L{label}"));
                     self.block();
@@ -160,7 +163,7 @@ impl Source {
                     self.line(format_args!("bnez s{counter}, L{header}"));
                 }
                 5 if depth < COUNTERS.len() => {
-                    // The test is in the middle.
+                    // The loop test is in the middle.
                     let (counter, rounds) = (COUNTERS[depth], 1 + self.random.below(5));
                     let [header, end] = [(); 2].map(|()| self.label());
                     self.line(format_args!("movei s{counter}, {rounds}"));
@@ -177,7 +180,7 @@ impl Source {
         }
     }
 
-    /// What the rounds of a loop hand on.
+    /// Adds moves, as between the iterations of a loop.
     fn moves(&mut self) {
         for _ in 0..self.random.below(4) {
             let (to, from) = (self.random.scalar(), self.random.scalar());
@@ -200,12 +203,12 @@ fn function(seed: u64) -> String {
         for (register, offset) in saved.iter().zip((52..).step_by(4)) {
             source.line(format_args!("store32 s{register}, {offset}(sp) ; enter"));
         }
-        // What callers have in them is no business of the function.
+        // The function must not depend on the caller's values in callee-saved registers.
         for register in saved {
             let from = source.random.below(4);
             source.line(format_args!("addi s{register}, s{from}, {}", register % 7));
         }
-        // An early way to the return, before the stack is used.
+        // An early path to the return, before the stack is used.
         source.frame = false;
         source.block();
         let tested = source.random.scalar();
@@ -227,9 +230,9 @@ fn function(seed: u64) -> String {
     source.text
 }
 
-/// The bytes of a function.
+/// Returns the bytes of a function.
 fn assembled(func: &MachFunction) -> Vec<u8> {
-    // Notes are no part of the code.
+    // Notes are not part of the code.
     let line = |line: &str| format!("{}\n", line.split(';').next().unwrap_or_default());
     let text: String = func.to_string().lines().map(line).collect();
     let object = asm::assemble(&text, &asm::Options::default()).unwrap_or_else(|faults| panic!("{faults:?}\n{text}"));
@@ -240,7 +243,7 @@ fn assembled(func: &MachFunction) -> Vec<u8> {
         .collect()
 }
 
-/// All that a caller may look at.
+/// The state that a caller may read.
 #[derive(Debug, PartialEq)]
 struct Seen {
     scalars: Vec<(SReg, u32)>,
@@ -249,7 +252,7 @@ struct Seen {
     memory: Vec<u8>,
 }
 
-/// The scalars that a function returns values in or keeps.
+/// Returns the scalar registers that hold results or are callee-saved.
 fn kept() -> Vec<SReg> {
     let mut state = cc::State::new();
     let mut places = Vec::new();
@@ -266,7 +269,8 @@ fn kept() -> Vec<SReg> {
     all.filter_map(scalar).filter(|&reg| reg != SReg::RA).collect()
 }
 
-/// Runs a function; `None` if it does not end. Also gives what the simulator found.
+/// Runs a function. Returns the final state and the number of the simulator's findings, or `None`
+/// if the function does not end.
 fn ran(bytes: &[u8], seed: u64) -> Option<(Seen, usize)> {
     let mut machine = Machine::new(Config {
         memory_limit: 1 << 22,
@@ -315,7 +319,7 @@ fn ran(bytes: &[u8], seed: u64) -> Option<(Seen, usize)> {
     Some((seen, machine.findings().len()))
 }
 
-/// Runs passes over a function, and the one that keeps results from being lost.
+/// Runs passes on a function, and then the pass that prevents lost results.
 fn passed(text: &str, passes: &[&str]) -> MachFunction {
     let mut func = parse_function(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     for pass in passes.iter().chain(&["hazard"]) {

@@ -1,7 +1,9 @@
-//! Passes over machine instructions, one at a time, as text in and text out: every `.s` file under `filetests/post_ra/`.
+//! Tests single passes on machine instructions, from text to text: each `.s` file under
+//! `filetests/post_ra/`.
 //!
-//! The first line names the pass, and the registers that the function may change if they are not all; then come a comment and
-//! the function; what becomes of it stands after `// becomes`. `CRANELIFT_TEST_BLESS=1` rewrites that.
+//! The first line names the pass, and the registers that the function may change if they are not
+//! all. A comment and the function follow. The expected result follows `// becomes`;
+//! `CRANELIFT_TEST_BLESS=1` rewrites it.
 
 #[path = "../../../../benches/growth/passes.rs"]
 mod passes;
@@ -22,7 +24,7 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
-/// The words of the first line after `test post_ra`.
+/// Returns the words of the first line after `test post_ra`.
 fn header(source: &str) -> Vec<&str> {
     let first = source.lines().next().unwrap_or_default();
     let words = first
@@ -74,10 +76,10 @@ fn every_pass_has_files() {
     }
 }
 
-/// Of a thread: how often it allocated, and how many bytes.
+/// The number of allocations of a thread, and their size in bytes.
 type Allocated = (usize, usize);
 
-/// Counts what each thread allocates.
+/// Counts the allocations of each thread.
 struct Counting;
 
 thread_local! {
@@ -89,22 +91,22 @@ fn count(bytes: usize) {
     ALLOCATED.set((blocks + 1, sum + bytes));
 }
 
-// SAFETY: the system's allocator does the work.
+// SAFETY: all functions forward to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
-        // SAFETY: as the caller's.
+        // SAFETY: the caller ensures the same conditions.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: as the caller's.
+        // SAFETY: the caller ensures the same conditions.
         unsafe { System.dealloc(block, layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size);
-        // SAFETY: as the caller's.
+        // SAFETY: the caller ensures the same conditions.
         unsafe { System.realloc(block, layout, size) }
     }
 }
@@ -112,8 +114,11 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Four times the code takes four times the memory, not sixteen times. Counted is what a pass allocates, which is the same on any machine, however busy;
-/// `cargo bench --bench compile` measures the time.
+/// The memory use of each pass is linear: four times the code needs about four times the memory,
+/// not sixteen times.
+///
+/// The test counts the allocations of a pass, which do not depend on the load of the host. `cargo
+/// bench --bench compile` measures the time.
 #[test]
 fn memory_grows_with_the_code() {
     let [small, large] = [300, 1200].map(|rounds| parse_function(&straight_line(rounds)).expect("a function"));
@@ -126,7 +131,7 @@ fn memory_grows_with_the_code() {
     };
     for pass in PASSES {
         let (few, many) = (allocated(pass, &small), allocated(pass, &large));
-        // Tables grow by doubling: the last step may be one of many.
+        // Tables double their size, so the last allocation may account for a factor of two.
         let grows = |few: usize, many: usize, more: usize| many <= 8 * few + more;
         assert!(
             grows(few.0, many.0, 64) && grows(few.1, many.1, 4096),

@@ -1,17 +1,17 @@
-//! Loads and stores: addresses that are sums of bases, counters and constants.
+//! Loads and stores at addresses that are sums of bases, counters and constants.
 
 use super::params::Param;
 use super::write::{Base, Counter, Writer};
 use crate::generate::Ty;
 
-/// An address, ready to be accessed.
+/// The operands of an access.
 pub struct Address {
     value: String,
     offset: i32,
     flags: String,
 }
 
-/// The parts of an address.
+/// The terms of an address.
 #[derive(Clone, Debug)]
 pub struct Sum {
     size: u32,
@@ -21,13 +21,13 @@ pub struct Sum {
     align: u32,
 }
 
-/// The largest power of two that divides the number, up to 64.
+/// Returns the largest power of two, up to 64, that divides the number.
 fn low_bit(number: i64) -> u32 {
     1 << number.trailing_zeros().min(6)
 }
 
 impl Writer<'_, '_> {
-    /// A base that is a parameter.
+    /// Adds a parameter that is a base.
     pub fn add_base(&mut self) {
         let bias = match self.dice.below(10) {
             0 => self.dice.one_of(&[0x7fff_fffc, 0x7fff_ffc0, 0x8000_0000, 0x7fff_fff0]),
@@ -68,7 +68,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// A counter as an i32, times a number.
+    /// Returns a counter as an i32, multiplied by `scale`.
     pub fn scaled(&mut self, counter: &Counter, scale: i64, within: i64) -> String {
         let mut value = match counter.ty {
             Ty::I32 => counter.value.clone(),
@@ -110,10 +110,10 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// An offset in bytes, small beside the memory.
+    /// Chooses an offset in bytes that is small compared with the memory.
     fn small(&mut self, size: i64, align: u32, store: bool) -> i64 {
         if store && self.style.pure && self.dice.chance(9, 10) {
-            // Stores of vectors have to be aligned in the same way.
+            // Vectorized stores need the same alignment.
             let unit = if self.dice.chance(7, 8) { 64 } else { 16 * size };
             return self.dice.range(-2, 8) * unit;
         }
@@ -130,14 +130,15 @@ impl Writer<'_, '_> {
             6 => self.dice.range(0, 70) * 8,
             _ => 0,
         };
-        // Mostly in step with the element.
+        // Usually a multiple of the element size.
         match i64::from(align) >= size && self.dice.chance(9, 10) {
             true => number.div_euclid(size) * size,
             false => number,
         }
     }
 
-    /// An address for an element of so many bytes; sometimes near the last one of that size.
+    /// Returns an address for an element of `size` bytes. It is sometimes close to the last address
+    /// for that size.
     pub fn address(&mut self, size: u32, store: bool) -> Address {
         let last = self.last.clone().filter(|last| last.size == size);
         let mut sum = match last {
@@ -151,7 +152,7 @@ impl Writer<'_, '_> {
         self.address_of(sum)
     }
 
-    /// An address without a small constant.
+    /// Chooses the terms of an address, without the small constant.
     fn sum(&mut self, size: u32, store: bool) -> Sum {
         let pure = self.style.pure;
         let depth = self.counters.len();
@@ -206,7 +207,7 @@ impl Writer<'_, '_> {
             }
         }
         if !self.style.plain && self.dice.chance(1, 10) {
-            // A place that memory or a number says.
+            // An index that is loaded or computed.
             let ty = self.some_type();
             let ty = if ty == Ty::F32 { Ty::I32 } else { ty };
             let value = self.any(ty);
@@ -234,7 +235,8 @@ impl Writer<'_, '_> {
             total,
             align,
         } = sum;
-        // The constant stands in the instruction, before the index or after it, or in two parts.
+        // The constant is in the instruction's offset, is added before or after the index, or is
+        // split.
         let (before, after, offset) = match self.dice.below(8) {
             0 => (total, 0, 0),
             1 => (0, total, 0),
@@ -280,7 +282,7 @@ impl Writer<'_, '_> {
         self.dice.one_of(&self.style.elements.clone())
     }
 
-    /// A load.
+    /// Adds a load.
     pub fn load(&mut self) {
         let element = self.element();
         let address = self.address(element.bits() / 8, false);
@@ -308,7 +310,7 @@ impl Writer<'_, '_> {
         (self.push(&text), element)
     }
 
-    /// A store; sometimes what is there comes from the same place.
+    /// Adds a store. The stored value sometimes depends on a load from the same address.
     pub fn store(&mut self) {
         let element = self.element();
         let address = self.address(element.bits() / 8, true);
@@ -337,7 +339,8 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// A value of the type that may be seen in memory: not the bits of a NaN that was computed.
+    /// Returns a value of the type that may be stored. The bits of a computed NaN must not reach
+    /// memory.
     fn stored(&mut self, element: Ty) -> String {
         let has = self.pool.iter().any(|(_, ty)| *ty == element);
         let value = match has || self.pool.is_empty() || self.dice.chance(1, 8) {
@@ -354,7 +357,7 @@ impl Writer<'_, '_> {
         value
     }
 
-    /// A base whose address is kept in a stack slot, from where each access takes it again.
+    /// Adds a base whose address is in a stack slot and is reloaded for each access.
     pub fn pointer_in_slot(&mut self) {
         let base = self.dice.one_of(&self.bases.clone());
         let slot = self.slots.len();
@@ -367,7 +370,7 @@ impl Writer<'_, '_> {
         });
     }
 
-    /// A float, or 1.0 if it is a NaN.
+    /// Returns the float, or 1.0 if it is a NaN.
     pub fn number_only(&mut self, value: &str) -> String {
         let test = self.push(&format!("fcmp eq {value}, {value}"));
         let one = self.constant(Ty::F32, 1);

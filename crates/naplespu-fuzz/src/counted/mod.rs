@@ -1,9 +1,10 @@
-//! Random loops over memory: every way to count, to address, to carry values and to leave, with arguments that make what
-//! the optimizer assumes true, just true, and false.
+//! Random loops over memory, with all forms of counters, addresses, loop-carried values and exits.
 //!
-//! [`generate`] makes a function and calls of it; [`check`] compares the compiler with Cranelift's interpreter: results,
-//! traps, and all of the memory. A call that has no meaning (an access outside of the memory, a promise of a flag that does
-//! not hold, too many iterations) is left out.
+//! The arguments make each assumption of the optimizer true, barely true, or false.
+//!
+//! [`generate`] makes a function and calls of it. [`check`] compares the compiler with Cranelift's
+//! interpreter: results, traps, and the whole memory. It skips calls with undefined behavior (an
+//! access outside of the memory, or a broken promise of a flag) and calls with too many iterations.
 //!
 //! | file | content |
 //! |---|---|
@@ -33,38 +34,39 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use write::{Style, Writer};
 
-/// Bytes that a case is made from.
+/// Number of bytes that a case is generated from.
 const CHOICES: usize = 1 << 14;
 
-/// Instructions that the interpreter may execute for one call.
+/// Limit of CLIF instructions that the interpreter executes for one call.
 const FUEL: u64 = 30_000;
 
-/// Bytes around the memory that nothing may change.
+/// Number of bytes before and after the memory that must not change.
 const MARGIN: u32 = 256;
 
 /// A call.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// Arguments.
+    /// The arguments.
     pub args: Vec<DataValue>,
-    /// Where the memory begins.
+    /// The address of the memory.
     pub base: u32,
-    /// Seed of what is in it.
+    /// The seed for the contents of the memory.
     pub fill: u64,
 }
 
 /// A function and calls of it.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// The function, as text.
+    /// The text of the function.
     pub text: String,
     /// The calls.
     pub calls: Vec<Call>,
-    /// Whether it computes with floats, so that only `strict_float` gives the interpreter's results.
+    /// Whether the function computes with floats; only `strict_float` then gives the interpreter's
+    /// results.
     pub strict_floats: bool,
 }
 
-/// Bytes for [`generate`] from a seed.
+/// Returns the bytes for [`generate`] that belong to a seed.
 pub fn bytes(seed: u64) -> Vec<u8> {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x6c6f_6f70);
     (0..CHOICES / 8).flat_map(|_| random.next().to_le_bytes()).collect()
@@ -82,12 +84,12 @@ impl Random {
     }
 }
 
-/// The case of some bytes.
+/// Generates the case of some bytes.
 pub fn case(data: &[u8]) -> Case {
     generate(&mut Unstructured::new(data))
 }
 
-/// Makes a function and calls of it.
+/// Generates a function and calls of it.
 pub fn generate(u: &mut Unstructured<'_>) -> Case {
     let mut dice = Dice(u);
     let style = style(&mut dice);
@@ -113,7 +115,7 @@ pub fn generate(u: &mut Unstructured<'_>) -> Case {
     let mut text = format!("function %f0({}) -> {} {{\n", types(&param_types), types(&returned));
     if style.regions {
         for region in 0..bases.len() {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = writeln!(text, "    region{region} = {} \"array{region}\"", region + 20);
         }
     }
@@ -160,7 +162,7 @@ fn style(dice: &mut Dice<'_, '_>) -> Style {
     }
 }
 
-/// Writes the whole function; gives the types of its results.
+/// Writes the whole function and returns the types of its results.
 fn function(writer: &mut Writer<'_, '_>) -> Vec<Ty> {
     let bases = if writer.style.pure {
         writer.dice.one_of(&[1, 1, 2, 2, 2, 3])
@@ -201,21 +203,22 @@ fn function(writer: &mut Writer<'_, '_>) -> Vec<Ty> {
 /// A compiler under test.
 #[derive(Clone)]
 pub struct Compiler {
-    /// Its settings, as text.
+    /// The name of its settings.
     pub name: String,
     /// The target.
     pub isa: Arc<Isa>,
-    /// Whether floats are those of IEEE 754.
+    /// Whether floats follow IEEE 754.
     pub strict_floats: bool,
-    /// How often it takes part: every so many seeds.
+    /// The compiler is used for every `every`-th seed.
     pub every: u64,
 }
 
-/// The compilers: both optimization levels, and now and then the other register allocator.
+/// Returns compilers for both optimization levels; the second register allocator is used for few
+/// seeds.
 ///
 /// # Errors
 ///
-/// The message of a flag that does not exist.
+/// The message of an unknown flag.
 pub fn compilers() -> Result<Vec<Compiler>, String> {
     let mut all = Vec::new();
     for strict_floats in [false, true] {
@@ -238,7 +241,7 @@ pub fn compilers() -> Result<Vec<Compiler>, String> {
     Ok(all)
 }
 
-/// What a call should come to: how it ends, and the memory after it.
+/// The expected outcome of a call: how it ends, and the memory before and after it.
 struct Expected<'c> {
     call: &'c Call,
     before: Vec<u8>,
@@ -246,21 +249,21 @@ struct Expected<'c> {
     after: Vec<u8>,
 }
 
-/// What [`check`] saw.
+/// Counts of calls in [`check`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seen {
-    /// Calls.
+    /// All calls.
     pub calls: usize,
     /// Calls that return.
     pub returned: usize,
     /// Calls that trap.
     pub trapped: usize,
-    /// Calls with too many iterations.
+    /// Calls that exceed the limit of instructions.
     pub endless: usize,
 }
 
 impl Seen {
-    /// Adds what was seen elsewhere.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: Self) {
         self.calls += other.calls;
         self.returned += other.returned;
@@ -269,7 +272,8 @@ impl Seen {
     }
 }
 
-/// What is in memory ahead of a call: numbers of any size, small ones more often.
+/// Returns the contents of memory before a call: numbers of all magnitudes, small ones more
+/// frequent.
 fn memory(seed: u64) -> Vec<u8> {
     let mut random = Random(seed);
     let mut bytes = Vec::with_capacity(BYTES as usize + 8);
@@ -283,11 +287,12 @@ fn memory(seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// Compares the compilers with the interpreter on a case; `turn` decides which of the rarer compilers take part.
+/// Compares the compilers with the interpreter on a case. `turn` selects the compilers that are not
+/// used for every seed.
 ///
 /// # Errors
 ///
-/// The first disagreement.
+/// Returns the first disagreement.
 pub fn check(case: &Case, compilers: &[Compiler], turn: u64) -> Result<Seen, Failure> {
     let functions = parse(&case.text)?;
     let Some(func) = functions.first() else {
@@ -389,7 +394,8 @@ fn same(a: &Ended, b: &Ended) -> bool {
     }
 }
 
-/// What the compiler says about the loops of a case at `opt_level=speed`, and which passes changed it.
+/// The compiler's remarks on the loops of a case at `opt_level=speed`, and the passes that changed
+/// it.
 #[derive(Clone, Debug)]
 pub struct Reached {
     /// The remarks.
@@ -400,11 +406,11 @@ pub struct Reached {
     pub unrolled: bool,
 }
 
-/// Compiles a case to see what the passes make of it.
+/// Compiles a case and returns the effects of the loop passes.
 ///
 /// # Errors
 ///
-/// If it does not compile.
+/// Returns an error if the case does not compile.
 pub fn reached(case: &Case, isa: &Isa) -> Result<Reached, String> {
     use cranelift_naplespu::passes::Stage;
     let functions = parse(&case.text).map_err(|failure| failure.to_string())?;
@@ -431,7 +437,7 @@ pub fn reached(case: &Case, isa: &Isa) -> Result<Reached, String> {
     })
 }
 
-/// Makes a failing case small: one call, and a function with less in it.
+/// Reduces a failing case to one call and a smaller function.
 pub fn shrink(case: &Case, compilers: &[Compiler], tries: usize) -> Case {
     let mut case = case.clone();
     let fails = |case: &Case, func: Option<&Function>| {
@@ -467,11 +473,11 @@ pub fn shrink(case: &Case, compilers: &[Compiler], tries: usize) -> Case {
     case
 }
 
-/// Runs the case of some bytes; a failure comes back shrunk, as text for a person.
+/// Generates a case from bytes and checks it. Shrinks a failing case.
 ///
 /// # Errors
 ///
-/// The report.
+/// Returns a report of the shrunk case for a human reader.
 pub fn run(data: &[u8], compilers: &[Compiler], turn: u64) -> Result<Seen, String> {
     let case = case(data);
     let failure = match check(&case, compilers, turn) {

@@ -1,52 +1,52 @@
-//! Loops: how they count, what they carry, what is in them.
+//! Loops: counters, loop-carried values, bodies.
 
 use super::params::{self, Count, Param, Start};
 use super::write::{Base, Counter, Open, Writer};
 use crate::generate::Ty;
 
-/// How a loop counts, with the values that stand ahead of it.
+/// The counter of a loop and the values that are computed before the loop.
 struct Course {
     count: Count,
     /// The first value.
     first: String,
     /// The bound.
     bound: String,
-    /// Whether the test stands at the start of an iteration.
+    /// Whether the loop is tested at the start of an iteration.
     at_start: bool,
-    /// Whether the test looks at the counter of the next iteration.
+    /// Whether the test compares the counter of the next iteration.
     next: bool,
-    /// The parameter that is the bound.
+    /// The parameter that is the bound, if it is one.
     param: Option<usize>,
-    /// The slot that the bound is loaded from in each iteration.
+    /// The stack slot that the bound is reloaded from in each iteration, if it is in memory.
     slot: Option<usize>,
 }
 
-/// A value that is carried from one iteration to the next.
+/// A loop-carried value.
 struct Carried {
     ty: Ty,
     init: String,
     how: How,
 }
 
-/// What becomes of it.
+/// The update of a loop-carried value in each iteration.
 #[derive(Clone, Copy)]
 enum How {
-    /// Something is added to it.
+    /// A reduction.
     Reduce,
-    /// Something replaces it.
+    /// Another value replaces it.
     Last,
-    /// What the one before was.
+    /// The previous value of another loop-carried value replaces it.
     Rotate,
-    /// Something replaces it sometimes.
+    /// Another value replaces it under a condition.
     Sometimes,
-    /// It grows by this.
+    /// It grows by this constant.
     Grows(i64),
 }
 
 const UP: [&str; 5] = ["slt", "ult", "sle", "ule", "ne"];
 const DOWN: [&str; 5] = ["sgt", "ugt", "sge", "uge", "ne"];
 
-/// The opposite condition.
+/// Returns the negated condition.
 fn complement(code: &str) -> &'static str {
     match code {
         "eq" => "ne",
@@ -62,7 +62,7 @@ fn complement(code: &str) -> &'static str {
     }
 }
 
-/// The condition with its operands exchanged.
+/// Returns the condition for exchanged operands.
 fn swapped(code: &str) -> &str {
     match code {
         "slt" => "sgt",
@@ -78,7 +78,7 @@ fn swapped(code: &str) -> &str {
 }
 
 impl Writer<'_, '_> {
-    /// A loop, with what is in it, in the block that is being written; the block behind it is begun.
+    /// Adds a loop with its body to the current block, and begins the block after the loop.
     pub fn nest(&mut self, depth: usize) {
         self.budget -= 3;
         let outermost = self.pool.len();
@@ -96,7 +96,7 @@ impl Writer<'_, '_> {
             .chain(carried.iter().map(|one| one.init.clone()))
             .chain(pointers.iter().map(|(_, init, _)| init.clone()))
             .collect();
-        // Behind the loop: the carried values, and sometimes the counter.
+        // The results of the loop are the loop-carried values and sometimes the counter.
         let shows_counter = self.dice.chance(1, 3);
         let outs = if shows_counter { 0 } else { 1 };
         let out_types: Vec<Ty> = types[outs..=carried.len()].to_vec();
@@ -151,7 +151,7 @@ impl Writer<'_, '_> {
         self.pool.extend(values.into_iter().zip(out_types));
     }
 
-    /// Brings the parameters of a header into scope.
+    /// Puts the parameters of a header into scope.
     fn enter(&mut self, course: &Course, carried: &[Carried], pointers: &[(Base, String, i64)], params: &[String]) {
         let start = match course.count.start {
             Start::Constant(number) => Some(number),
@@ -184,7 +184,7 @@ impl Writer<'_, '_> {
         });
     }
 
-    /// What the parameters become, and what is passed out at the end of an iteration.
+    /// Returns the arguments of the back edge and of the exit at the end of an iteration.
     fn next(
         &mut self,
         course: &Course,
@@ -235,13 +235,15 @@ impl Writer<'_, '_> {
         (nexts, out)
     }
 
-    /// A branch in either order; the condition says whether the first way is taken.
+    /// Adds a branch with its targets in either order. The flag tells whether `yes` is taken if the
+    /// test is not 0.
     fn branch(&mut self, (test, holds): (String, bool), yes: &str, no: &str) {
         let (first, second) = if holds { (yes, no) } else { (no, yes) };
         self.line(&format!("brif {test}, {first}, {second}"));
     }
 
-    /// Whether the loop goes on: a condition, and whether it goes on if that is not 0.
+    /// Adds the test of a loop. Returns the condition, and whether the loop continues if the
+    /// condition is not 0.
     fn test(&mut self, course: &Course, tested: &str) -> (String, bool) {
         let stays = course.count.stays;
         let ty = course.count.ty;
@@ -370,7 +372,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// A course from the counter of the loop around it on, or up to that.
+    /// Returns a counter that starts at the enclosing loop's counter or ends there.
     fn course_from(&mut self, count: &Count, at_start: bool, next: bool) -> Course {
         let outer = self.counters[self.counters.len() - 1].value.clone();
         let mut count = *count;
@@ -443,7 +445,7 @@ impl Writer<'_, '_> {
         all
     }
 
-    /// Addresses that grow by themselves: with what they start, and by how much they grow.
+    /// Chooses addresses that are induction variables: base, first value and increment.
     fn pointers(&mut self, depth: usize) -> Vec<(Base, String, i64)> {
         let outer = depth < self.style.depth;
         let mut all = Vec::new();
@@ -492,7 +494,7 @@ impl Writer<'_, '_> {
         all
     }
 
-    /// What an iteration does.
+    /// Writes the body of a loop.
     fn body(&mut self, depth: usize, course: &Course) {
         let inner = depth < self.style.depth;
         let before = self.dice.range(if inner { 0 } else { 1 }, 4);
@@ -539,7 +541,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// Code on one way or two, and what comes of it.
+    /// Adds a branch with one or two arms and a join.
     fn choice(&mut self, depth: usize, course: &Course) {
         let test = self.compare();
         let types: Vec<Ty> = (0..self.dice.range(0, 2)).map(|_| self.some_type()).collect();
@@ -568,7 +570,7 @@ impl Writer<'_, '_> {
         self.pool.extend(values.into_iter().zip(types));
     }
 
-    /// Leaves an open loop.
+    /// Adds an exit from an open loop.
     fn early_exit(&mut self) {
         let last = self.open.len() - 1;
         let at = if self.dice.chance(5, 6) {
@@ -599,7 +601,8 @@ impl Writer<'_, '_> {
         self.begin(on, &[]);
     }
 
-    /// A check that traps: of a bound as for WebAssembly, of alignment, or of a value.
+    /// Adds a check that traps: a bounds check as in WebAssembly, an alignment check, or a check of
+    /// a value.
     fn check(&mut self, course: &Course) {
         let code = self.dice.one_of(&["heap_oob", "user1", "user7", "int_ovf"]);
         let (test, traps) = match self.dice.below(8) {
@@ -621,7 +624,8 @@ impl Writer<'_, '_> {
         self.begin(on, &[]);
     }
 
-    /// A number that counters make, against a limit; and whether it traps if that holds.
+    /// Compares a sum of counters with a limit. Returns the condition, and whether the check traps
+    /// if the condition is true.
     fn bound_check(&mut self, course: &Course) -> (String, Option<bool>) {
         let counter = self.counters[self.counters.len() - 1].clone();
         let scale = self.dice.one_of(&[1, 1, 4, 2, 8, -1, -4]);
@@ -672,7 +676,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// Low bits of an address, which a branch takes as they are.
+    /// Computes the low bits of an address. A branch tests them without a comparison, hence `None`.
     fn alignment_check(&mut self) -> (String, Option<bool>) {
         let counter = self.counters[self.counters.len() - 1].clone();
         let base = self.dice.one_of(&self.bases.clone());

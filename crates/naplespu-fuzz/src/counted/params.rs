@@ -1,40 +1,41 @@
-//! Parameters of a generated function, and the arguments that make its loops interesting.
+//! Parameters of a generated function, and arguments that exercise its loops.
 
 use super::dice::Dice;
 use crate::generate::Ty;
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::immediates::Ieee32;
 
-/// Bytes of the memory that a function works on.
+/// Size in bytes of the memory that a function accesses.
 pub const BYTES: u32 = 16 << 10;
 
-/// Where that memory may begin: below, across and above 2^31.
+/// Possible addresses of that memory: below, across and above 2^31.
 pub const BASES: [u32; 4] = [0x5000_0000, 0x7fff_e000, 0x7fff_e000, 0xb000_0000];
 
-/// Trip counts that matter, because vectors have sixteen lanes and loops are unrolled up to four times.
+/// Trip counts around the limits of passes: vectors have sixteen lanes, and loops are unrolled up
+/// to four times.
 const TRIPS: [i64; 20] = [0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 18, 31, 32, 33, 47, 48, 64, 100];
 
-/// What a loop counts from.
+/// The first value of a counter.
 #[derive(Clone, Copy, Debug)]
 pub enum Start {
-    /// This number.
+    /// A constant.
     Constant(i64),
     /// The parameter with this number.
     Param(usize),
 }
 
-/// How a loop counts.
+/// The counter of a loop and its exit test.
 #[derive(Clone, Copy, Debug)]
 pub struct Count {
-    /// Type of the counter.
+    /// The type of the counter.
     pub ty: Ty,
-    /// Its first value.
+    /// The first value.
     pub start: Start,
-    /// What is added in each iteration.
+    /// The increment of each iteration.
     pub step: i64,
-    /// The loop goes on while counter and bound compare so.
+    /// The condition code of `counter, bound` under which the loop continues.
     pub stays: &'static str,
-    /// What is added to the trip count to get the number of steps before the test that fails.
+    /// The number of increments before the failing test, minus the trip count.
     pub more: i64,
     /// The largest trip count to choose.
     pub most: i64,
@@ -43,34 +44,34 @@ pub struct Count {
 /// A parameter.
 #[derive(Clone, Copy, Debug)]
 pub enum Param {
-    /// An address: a multiple of `align` in the memory, less `bias`.
+    /// An address: a multiple of `align` within the memory, minus `bias`.
     Base {
-        /// What accesses add to it, besides small offsets.
+        /// The constant that accesses add to the address, besides small offsets.
         bias: u32,
-        /// The alignment that is promised.
+        /// The alignment that accesses promise.
         align: u32,
     },
     /// A number of this type.
     Number(Ty),
-    /// A small number to count from.
+    /// A small number, the first value of a counter.
     Start(Ty),
     /// The bound of a loop.
     Bound(Count),
-    /// About `scale` times the last value of a counter, plus `offset`.
+    /// A limit near `scale` times the last value of a counter, plus `offset`.
     Limit {
-        /// The loop.
+        /// The counter.
         count: Count,
-        /// The parameter that bounds it, if there is one.
+        /// The parameter that bounds the loop, if it exists.
         bound: Option<usize>,
-        /// Factor.
+        /// The factor.
         scale: i64,
-        /// Summand.
+        /// The summand.
         offset: i64,
     },
 }
 
 impl Param {
-    /// Its type.
+    /// Returns the type of the parameter.
     pub fn ty(&self) -> Ty {
         match self {
             Self::Base { .. } | Self::Limit { .. } => Ty::I32,
@@ -80,13 +81,13 @@ impl Param {
     }
 }
 
-/// A number of that many bits, sign-extended.
+/// Truncates a number to the width of the type and sign-extends it.
 pub fn wrapped(number: i64, ty: Ty) -> i64 {
     let unused = 64 - ty.bits().min(64);
     (number << unused) >> unused
 }
 
-/// The number as a value of the type.
+/// Returns the number as a value of the type.
 pub fn value(number: i64, ty: Ty) -> DataValue {
     match ty {
         Ty::I8 => DataValue::I8(number as i8),
@@ -97,7 +98,7 @@ pub fn value(number: i64, ty: Ty) -> DataValue {
     }
 }
 
-/// A trip count.
+/// Chooses a trip count.
 pub fn trips(dice: &mut Dice<'_, '_>, most: i64) -> i64 {
     match dice.below(3) {
         0 => dice.range(0, most.min(40)),
@@ -105,7 +106,7 @@ pub fn trips(dice: &mut Dice<'_, '_>, most: i64) -> i64 {
     }
 }
 
-/// The bound with which a loop has so many iterations, if it is entered.
+/// Returns a bound that gives a loop this trip count, if the loop is entered.
 pub fn bound(dice: &mut Dice<'_, '_>, count: &Count, start: i64, trips: i64) -> i64 {
     let size = count.step.abs();
     let met = start.wrapping_add(count.step.wrapping_mul(trips + count.more));
@@ -118,7 +119,7 @@ pub fn bound(dice: &mut Dice<'_, '_>, count: &Count, start: i64, trips: i64) -> 
         "sge" | "uge" if !up => met.wrapping_add(slack + 1),
         "ne" => met,
         "eq" => start.wrapping_add(count.step.wrapping_mul(count.more.max(0))),
-        // Counters that have to wrap around to get there.
+        // Counters that reach the bound only by wrapping around.
         _ => match dice.below(3) {
             0 => 0,
             1 => dice.range(-3, 3),
@@ -145,7 +146,7 @@ pub fn bound(dice: &mut Dice<'_, '_>, count: &Count, start: i64, trips: i64) -> 
     wrapped(number, count.ty)
 }
 
-/// Interesting bits of a number.
+/// Chooses a number; edge cases are frequent.
 pub fn number(dice: &mut Dice<'_, '_>) -> i64 {
     match dice.below(8) {
         0 => 0,
@@ -157,7 +158,7 @@ pub fn number(dice: &mut Dice<'_, '_>) -> i64 {
     }
 }
 
-/// Arguments for one call.
+/// Chooses the arguments of one call.
 pub fn arguments(dice: &mut Dice<'_, '_>, params: &[Param], memory: u32) -> Vec<DataValue> {
     let places = places(dice, params);
     let mut numbers: Vec<i64> = vec![0; params.len()];
@@ -205,7 +206,8 @@ pub fn arguments(dice: &mut Dice<'_, '_>, params: &[Param], memory: u32) -> Vec<
         .collect()
 }
 
-/// Places in the memory of the parameters that are bases: far apart, or at some distance from another one.
+/// Chooses the positions of all bases in the memory: far apart, or at a small distance from another
+/// one.
 fn places(dice: &mut Dice<'_, '_>, params: &[Param]) -> Vec<u32> {
     let mut places = vec![0; params.len()];
     let mut known: Vec<u32> = Vec::new();

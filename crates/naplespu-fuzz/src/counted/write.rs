@@ -1,23 +1,23 @@
-//! The text of a function: values, constants, operations.
+//! Writes the text of a function: values, constants, operations.
 
 use super::dice::Dice;
 use super::params::Param;
 use crate::generate::Ty;
 use std::fmt::Write as _;
 
-/// Values of the body have numbers from here on; parameters have those below.
+/// The first number of a value in the body. Parameters have lower numbers.
 const FIRST: u32 = 100;
 
-/// What kind of loops a function has, so that each pass sees loops that it takes.
+/// The kinds of loops in a function, chosen so that each pass receives loops that it can transform.
 #[derive(Clone, Debug)]
 pub struct Style {
-    /// Types of elements in memory.
+    /// The types of elements in memory.
     pub elements: Vec<Ty>,
-    /// Loops that can be vectorised: counters of 32 bits, steps that fit, no exits within.
+    /// Loops can be vectorized: 32-bit counters, steps that fit, no early exits.
     pub plain: bool,
-    /// Plain, and every access goes from one element to the next.
+    /// `plain` holds, and every access moves by one element per iteration.
     pub pure: bool,
-    /// Checks of bounds that trap.
+    /// Bounds checks that trap.
     pub checks: bool,
     /// Early exits.
     pub exits: bool,
@@ -27,81 +27,82 @@ pub struct Style {
     pub regions: bool,
     /// Accesses promise alignment where it holds.
     pub aligned: bool,
-    /// How deep loops nest.
+    /// The largest depth of a loop nest.
     pub depth: usize,
 }
 
-/// A counter of a loop that is open.
+/// A counter of an open loop.
 #[derive(Clone, Debug)]
 pub struct Counter {
-    /// Its value.
+    /// The value.
     pub value: String,
-    /// Its type.
+    /// The type.
     pub ty: Ty,
-    /// Its first value, if that is a constant.
+    /// The first value, if it is constant.
     pub start: Option<i64>,
-    /// Its step.
+    /// The increment of each iteration.
     pub step: i64,
 }
 
-/// An address that accesses start from: `value + bias` is a place in the memory.
+/// A base for addresses: `value + bias` lies within the memory.
 #[derive(Clone, Debug)]
 pub struct Base {
     /// The value.
     pub value: String,
-    /// What has to be added.
+    /// The constant to add.
     pub bias: u32,
-    /// The sum is a multiple of this.
+    /// The alignment of the sum in bytes.
     pub align: u32,
-    /// By how many bytes it moves in an iteration by itself, so that no counter has to be added.
+    /// The increment per iteration in bytes if the base is an induction variable; addresses then
+    /// need no counter.
     pub moves: Option<i64>,
-    /// How many loops are open in the one that it moves in.
+    /// The number of open loops around the base's definition, if it is an induction variable.
     pub depth: usize,
-    /// The stack slot that holds the address, if each access loads it.
+    /// The stack slot that holds the address, if each access reloads it.
     pub slot: Option<usize>,
-    /// Its alias region.
+    /// The alias region.
     pub region: usize,
 }
 
-/// A loop that is open.
+/// An open loop.
 #[derive(Clone, Debug)]
 pub struct Open {
-    /// Where it leads.
+    /// The block after the loop.
     pub exit: u32,
-    /// What it passes there: types, and values that are known in the whole loop.
+    /// The arguments for that block: types, and values that dominate the whole loop.
     pub out: Vec<(Ty, String)>,
 }
 
-/// A function that is being written.
+/// The state of a function that is being written.
 pub struct Writer<'u, 'd> {
-    /// Choices.
+    /// The source of choices.
     pub dice: Dice<'u, 'd>,
-    /// Its style.
+    /// The style.
     pub style: Style,
-    /// Blocks so far.
+    /// The text of the blocks so far.
     pub text: String,
-    /// Parameters so far.
+    /// The parameters so far.
     pub params: Vec<Param>,
-    /// Values in scope.
+    /// The values in scope.
     pub pool: Vec<(String, Ty)>,
-    /// Counters in scope, the innermost last.
+    /// The counters in scope, the innermost last.
     pub counters: Vec<Counter>,
-    /// Bases in scope.
+    /// The bases in scope.
     pub bases: Vec<Base>,
-    /// Open loops.
+    /// The open loops.
     pub open: Vec<Open>,
-    /// Sizes of stack slots.
+    /// The sizes of stack slots in bytes.
     pub slots: Vec<u32>,
-    /// The last address of the block.
+    /// The last address that the current block computed.
     pub last: Option<super::access::Sum>,
-    /// Statements that may still be written.
+    /// The number of statements that may still be added.
     pub budget: i64,
     next: u32,
     blocks: u32,
 }
 
 impl<'u, 'd> Writer<'u, 'd> {
-    /// Nothing yet, in a style.
+    /// Creates an empty function.
     pub fn new(dice: Dice<'u, 'd>, style: Style) -> Self {
         Self {
             dice,
@@ -120,19 +121,19 @@ impl<'u, 'd> Writer<'u, 'd> {
         }
     }
 
-    /// A new parameter.
+    /// Adds a parameter and returns its value.
     pub fn param(&mut self, param: Param) -> String {
         self.params.push(param);
         format!("v{}", self.params.len() - 1)
     }
 
-    /// The number of a new block.
+    /// Returns the number of a new block.
     pub fn block(&mut self) -> u32 {
         self.blocks += 1;
         self.blocks - 1
     }
 
-    /// Begins a block, and gives its parameters.
+    /// Begins a block and returns its parameters.
     pub fn begin(&mut self, block: u32, types: &[Ty]) -> Vec<String> {
         let values: Vec<String> = types.iter().map(|_| self.fresh()).collect();
         self.begin_with(block, &values, types);
@@ -148,29 +149,29 @@ impl<'u, 'd> Writer<'u, 'd> {
             format!("({})", params.join(", "))
         };
         self.last = None;
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(self.text, "block{block}{list}:");
     }
 
-    /// A new value.
+    /// Returns a new value number.
     pub fn fresh(&mut self) -> String {
         self.next += 1;
         format!("v{}", self.next - 1)
     }
 
-    /// An instruction without results.
+    /// Adds an instruction without results.
     pub fn line(&mut self, text: &str) {
         let _ = writeln!(self.text, "    {text}");
     }
 
-    /// An instruction with a result.
+    /// Adds an instruction and returns its result.
     pub fn push(&mut self, text: &str) -> String {
         let value = self.fresh();
         let _ = writeln!(self.text, "    {value} = {text}");
         value
     }
 
-    /// A constant.
+    /// Adds a constant.
     pub fn constant(&mut self, ty: Ty, number: i64) -> String {
         if ty == Ty::F32 {
             let bits = (number as f32).to_bits();
@@ -181,7 +182,8 @@ impl<'u, 'd> Writer<'u, 'd> {
         self.push(&format!("iconst.{ty} {number}"))
     }
 
-    /// A value of the type: one in scope, the newer ones more often, or a constant.
+    /// Returns a value of the type: a constant, or one in scope, where recent values are more
+    /// frequent.
     pub fn any(&mut self, ty: Ty) -> String {
         let fitting: Vec<usize> = (0..self.pool.len()).filter(|&at| self.pool[at].1 == ty).collect();
         if fitting.is_empty() || self.dice.chance(1, 12) {
@@ -200,7 +202,7 @@ impl<'u, 'd> Writer<'u, 'd> {
         self.pool[self.dice.one_of(from)].0.clone()
     }
 
-    /// A value of the type made from one of another type, if there is one.
+    /// Converts a value to another type, if the type differs.
     pub fn convert(&mut self, value: &str, from: Ty, to: Ty) -> String {
         match (from, to) {
             _ if from == to => value.to_owned(),
@@ -224,7 +226,7 @@ impl<'u, 'd> Writer<'u, 'd> {
         }
     }
 
-    /// A compare.
+    /// Adds a comparison.
     pub fn compare(&mut self) -> String {
         let ty = self.some_type();
         if ty == Ty::F32 {
@@ -248,7 +250,7 @@ impl<'u, 'd> Writer<'u, 'd> {
         self.push(&format!("icmp {code} {a}, {b}"))
     }
 
-    /// The type of a value in scope, or i32.
+    /// Returns the type of a recent value in scope, or i32.
     pub fn some_type(&mut self) -> Ty {
         match self.pool.len() {
             0 => Ty::I32,
@@ -260,7 +262,7 @@ impl<'u, 'd> Writer<'u, 'd> {
         }
     }
 
-    /// A reduction's operation.
+    /// Adds the operation of a reduction.
     pub fn reduce(&mut self, ty: Ty, sum: &str, value: &str) -> String {
         if ty == Ty::F32 {
             return match self.style.floats {
@@ -291,7 +293,7 @@ impl<'u, 'd> Writer<'u, 'd> {
         }
     }
 
-    /// Computes something and adds it to the values in scope.
+    /// Adds an operation and puts its result into scope.
     pub fn operation(&mut self) {
         let ty = self.some_type();
         let (result, ty) = if ty == Ty::F32 {
@@ -378,7 +380,7 @@ impl<'u, 'd> Writer<'u, 'd> {
             22 => {
                 let number = self.dice.one_of(&[1, 2, 3, 5, 7, 8, 10, 16, 100, -3]);
                 let c = self.constant(ty, number);
-                // The interpreter traps at the remainder of the least number by -1.
+                // The interpreter traps on the remainder of the smallest number by -1.
                 let opcode = self.dice.one_of(&["udiv", "urem", "sdiv", "srem"]);
                 format!("{opcode} {a}, {c}")
             }

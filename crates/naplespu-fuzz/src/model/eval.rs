@@ -1,33 +1,33 @@
-//! What the lines of generated functions compute.
+//! Computes the results of the lines of generated functions.
 
 use super::{Bytes, Float, Floats, Func, Int, Ints, Kind, LANES, Lanes, Line, Op};
 use npu_sim::fp;
 
-/// The one NaN of IEEE results.
+/// The NaN of all IEEE results.
 const NAN: u32 = 0x7fc0_0000;
 
-/// How `fadd`, `fsub`, `fmul` and `fdiv` compute.
+/// The arithmetic of `fadd`, `fsub`, `fmul` and `fdiv`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arithmetic {
-    /// As the float unit.
+    /// The arithmetic of the float unit.
     Machine,
-    /// As IEEE 754 says.
+    /// IEEE 754.
     Ieee,
 }
 
-/// Functions and the arithmetic that they are compiled for.
+/// Functions, and the arithmetic that they are compiled for.
 pub(super) struct Machine<'a> {
     pub funcs: &'a [Func],
     pub arithmetic: Arithmetic,
 }
 
 impl Machine<'_> {
-    /// The results of a call.
+    /// Returns the results of a call.
     pub fn call(&self, func: usize, args: &[Lanes]) -> Vec<Lanes> {
         let func = &self.funcs[func];
         let mut values = args.to_vec();
         let mut kinds = func.params.clone();
-        // All lanes, in every function.
+        // At the entry of a function all lanes are enabled.
         let mut mask = u16::MAX;
         self.lines(&func.lines, &mut values, &mut kinds, &mut mask);
         func.last.iter().map(|&value| values[value]).collect()
@@ -55,7 +55,7 @@ impl Machine<'_> {
             }
             Op::Plain(op) if matches!(kind, Float | Floats) => lanes(&|k| float_unary(op, args[0][k])),
             Op::Plain(op) if kind == Bytes => lanes(&|k| {
-                // Signs are what matters to the operations on bytes.
+                // The operations on bytes depend on signedness.
                 let [a, b] = [0, 1].map(|n| i32::from(args[n][k] as i8).cast_unsigned());
                 let [ua, ub] = [args[0][k], args[1][k]];
                 let result = if op.starts_with('u') {
@@ -134,7 +134,7 @@ impl Machine<'_> {
     }
 }
 
-/// An operation on two floats.
+/// Computes an operation on two floats.
 pub(crate) fn float_binary(arithmetic: Arithmetic, op: &str, a: u32, b: u32) -> u32 {
     let (x, y) = (f32::from_bits(a), f32::from_bits(b));
     match (op, arithmetic) {
@@ -148,7 +148,7 @@ pub(crate) fn float_binary(arithmetic: Arithmetic, op: &str, a: u32, b: u32) -> 
         ("fdiv", Arithmetic::Ieee) => ieee(x / y),
         ("fcopysign", _) => a & 0x7fff_ffff | b & 1 << 31,
         _ if x.is_nan() || y.is_nan() => NAN,
-        // -0 is below +0.
+        // -0 is less than +0.
         ("fmin", _) if x == y => a | b,
         ("fmax", _) if x == y => a & b,
         ("fmin", _) => x.min(y).to_bits(),
@@ -156,18 +156,18 @@ pub(crate) fn float_binary(arithmetic: Arithmetic, op: &str, a: u32, b: u32) -> 
     }
 }
 
-/// `a * b + c`, rounded once.
+/// Computes `a * b + c`, rounded once.
 pub(crate) fn fma(a: u32, b: u32, c: u32) -> u32 {
     let [a, b, c] = [a, b, c].map(f32::from_bits);
     ieee(a.mul_add(b, c))
 }
 
-/// Bits of an IEEE result.
+/// Returns the bits of an IEEE result.
 fn ieee(x: f32) -> u32 {
     if x.is_nan() { NAN } else { x.to_bits() }
 }
 
-/// An operation on one float.
+/// Computes an operation on one float.
 pub(crate) fn float_unary(op: &str, a: u32) -> u32 {
     let x = f32::from_bits(a);
     match op {
@@ -235,7 +235,7 @@ fn integer_holds(condition: &str, a: u32, b: u32) -> bool {
     }
 }
 
-/// Whether a condition of `fcmp` holds.
+/// Returns whether a condition of `fcmp` holds.
 pub(crate) fn float_holds(condition: &str, a: u32, b: u32) -> bool {
     let (x, y) = (f32::from_bits(a), f32::from_bits(b));
     let unordered = x.is_nan() || y.is_nan();
@@ -257,12 +257,12 @@ pub(crate) fn float_holds(condition: &str, a: u32, b: u32) -> bool {
     }
 }
 
-/// One bit per lane.
+/// Returns one bit per lane.
 fn bits_of(lanes: &Lanes, holds: impl Fn(u32) -> bool) -> u32 {
     (0..LANES).fold(0, |bits, k| bits | u32::from(holds(lanes[k])) << k)
 }
 
-/// The lanes of the mask from `a`, the others from `b`.
+/// Returns the enabled lanes from `a` and the others from `b`.
 fn under(mask: u16, a: &Lanes, b: &Lanes) -> Lanes {
     std::array::from_fn(|k| if mask >> k & 1 != 0 { a[k] } else { b[k] })
 }
@@ -294,7 +294,7 @@ fn intrinsic(op: &str, args: &[Lanes], mask: &mut u16) -> Lanes {
             *mask = word(0) as u16;
             args[0]
         }
-        // write_mask_regv16i32
+        // The intrinsic `write_mask_regv16i32`.
         _ => {
             *mask = bits_of(&args[0], |lane| lane & 1 != 0) as u16;
             args[0]

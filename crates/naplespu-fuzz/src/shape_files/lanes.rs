@@ -1,21 +1,21 @@
-//! What operations on lanes of 8 to 64 bits compute, by what CLIF says, in Rust's arithmetic.
+//! The model of operations on lanes of 8 to 64 bits, in Rust's arithmetic.
 
-/// The low bits of a number.
+/// Truncates a number to `width` bits.
 pub fn truncate(width: u32, value: i128) -> u64 {
     value as u64 & (u64::MAX >> (64 - width))
 }
 
-/// A lane as a signed number.
+/// Returns a lane as a signed number.
 pub fn signed(width: u32, lane: u64) -> i128 {
     i128::from((lane << (64 - width)).cast_signed() >> (64 - width))
 }
 
-/// The least and the greatest signed number.
+/// Returns the smallest and the largest signed number.
 pub fn limits(width: u32) -> (i128, i128) {
     (-(1 << (width - 1)), (1 << (width - 1)) - 1)
 }
 
-/// An operation on two lanes.
+/// Computes an operation on two lanes.
 pub fn binary(op: &str, width: u32, a: u64, b: u64) -> u64 {
     let (sa, sb) = (signed(width, a), signed(width, b));
     let (ua, ub) = (i128::from(a), i128::from(b));
@@ -39,14 +39,14 @@ pub fn binary(op: &str, width: u32, a: u64, b: u64) -> u64 {
         "uadd_sat" => (ua + ub).min(most),
         "usub_sat" => (ua - ub).max(0),
         "avg_round" => (ua + ub + 1) >> 1,
-        // Fractions between -1 and 1, rounded to the nearest.
+        // Fixed-point fractions between -1 and 1; the product is rounded to nearest.
         "sqmul_round_sat" => ((sa * sb + (1 << (width - 2))) >> (width - 1)).min(max),
         _ => panic!("no operation `{op}`"),
     };
     truncate(width, result)
 }
 
-/// An operation on one lane.
+/// Computes an operation on one lane.
 pub fn unary(op: &str, width: u32, a: u64) -> u64 {
     let result = match op {
         "bnot" => !i128::from(a),
@@ -58,7 +58,7 @@ pub fn unary(op: &str, width: u32, a: u64) -> u64 {
     truncate(width, result)
 }
 
-/// A shift or rotation by an amount that counts modulo the width.
+/// Shifts or rotates by an amount modulo the width.
 pub fn shift(op: &str, width: u32, a: u64, by: u32) -> u64 {
     let by = by % width;
     let wide = u128::from(a);
@@ -73,7 +73,7 @@ pub fn shift(op: &str, width: u32, a: u64, by: u32) -> u64 {
     truncate(width, result.cast_signed())
 }
 
-/// Whether a condition of `icmp` holds.
+/// Returns whether a condition of `icmp` holds.
 pub fn holds(condition: &str, width: u32, a: u64, b: u64) -> bool {
     let with_sign = signed(width, a).cmp(&signed(width, b));
     let without = a.cmp(&b);
@@ -92,7 +92,7 @@ pub fn holds(condition: &str, width: u32, a: u64, b: u64) -> bool {
     }
 }
 
-/// The nearest number of half the width.
+/// Narrows a lane to half the width, with saturation.
 pub fn narrow(op: &str, width: u32, lane: u64) -> u64 {
     let half = width / 2;
     let (min, max) = limits(half);
@@ -106,7 +106,7 @@ pub fn narrow(op: &str, width: u32, lane: u64) -> u64 {
     truncate(half, result)
 }
 
-/// An operation on two floats, by their bits. What is NaN is none of the values that are tried.
+/// Computes an operation on the bits of two floats. No test value is or produces a NaN.
 pub fn float_binary(op: &str, width: u32, a: u64, b: u64) -> u64 {
     if width == 32 {
         let (a, b) = (f32::from_bits(a as u32), f32::from_bits(b as u32));
@@ -136,9 +136,9 @@ pub fn float_binary(op: &str, width: u32, a: u64, b: u64) -> u64 {
     result.to_bits()
 }
 
-/// An operation on one float, by its bits.
+/// Computes an operation on the bits of one float.
 pub fn float_unary(op: &str, width: u32, a: u64) -> u64 {
-    // f32 is exact in f64, and the root of one is rounded twice without harm.
+    // f32 converts to f64 exactly, and the double rounding of a square root is harmless.
     let x = if width == 32 {
         f32::from_bits(a as u32).into()
     } else {
@@ -161,7 +161,7 @@ pub fn float_unary(op: &str, width: u32, a: u64) -> u64 {
     }
 }
 
-/// A float as the nearest integer towards zero of the same width.
+/// Rounds a float towards zero to an integer of the same width.
 pub fn float_to_integer(op: &str, width: u32, a: u64) -> u64 {
     let x = if width == 32 {
         f32::from_bits(a as u32).into()
@@ -177,7 +177,7 @@ pub fn float_to_integer(op: &str, width: u32, a: u64) -> u64 {
     truncate(width, result)
 }
 
-/// An integer as the nearest float of the same width.
+/// Converts an integer to the nearest float of the same width.
 pub fn integer_to_float(op: &str, width: u32, a: u64) -> u64 {
     let number = if op == "fcvt_from_sint" {
         signed(width, a)

@@ -1,8 +1,9 @@
-//! What operations on lanes of any width compute, and the values to try them with.
+//! The model of operations on lanes of up to 32 bits, and the values to test.
 
 use super::{LANES, Lanes};
 
-/// Bits of floats at the edges: zeros, subnormals, around one half, one, the limits of integers, the largest, infinities, NaNs.
+/// Bits of float edge cases: zeros, subnormals, around one half, one, the limits of integers, the
+/// largest, infinities, NaNs.
 pub const FLOAT_EDGES: [u32; 28] = [
     0,
     0x8000_0000,
@@ -34,17 +35,17 @@ pub const FLOAT_EDGES: [u32; 28] = [
     0x40a0_0000,
 ];
 
-/// The low bits of a value.
+/// Truncates a value to `width` bits.
 pub fn truncate(width: u32, value: u32) -> u32 {
     value & (u32::MAX >> (32 - width))
 }
 
-/// A lane as a signed number.
+/// Returns a lane as a signed number.
 pub fn extend(width: u32, lane: u32) -> i64 {
     i64::from((lane << (32 - width)).cast_signed() >> (32 - width))
 }
 
-/// An operation on two lanes.
+/// Computes an operation on two lanes.
 pub fn integer(op: &str, width: u32, a: u32, b: u32) -> u32 {
     let (sa, sb) = (extend(width, a), extend(width, b));
     let (ua, ub) = (i64::from(truncate(width, a)), i64::from(truncate(width, b)));
@@ -73,7 +74,7 @@ pub fn integer(op: &str, width: u32, a: u32, b: u32) -> u32 {
     truncate(width, result as u32)
 }
 
-/// An operation on one lane.
+/// Computes an operation on one lane.
 pub fn integer_unary(op: &str, width: u32, a: u32) -> u32 {
     let a = truncate(width, a);
     let result = match op {
@@ -86,7 +87,7 @@ pub fn integer_unary(op: &str, width: u32, a: u32) -> u32 {
     truncate(width, result)
 }
 
-/// A shift or rotation by an amount that counts modulo the width.
+/// Shifts or rotates by an amount modulo the width.
 pub fn shift(op: &str, width: u32, a: u32, by: i64) -> u32 {
     let by = by.rem_euclid(width.into()) as u32;
     let a = u64::from(truncate(width, a));
@@ -101,7 +102,7 @@ pub fn shift(op: &str, width: u32, a: u32, by: i64) -> u32 {
     truncate(width, result as u32)
 }
 
-/// Whether a condition of `icmp` holds.
+/// Returns whether a condition of `icmp` holds.
 pub fn integer_holds(condition: &str, width: u32, a: u32, b: u32) -> bool {
     let signed = extend(width, a).cmp(&extend(width, b));
     let unsigned = truncate(width, a).cmp(&truncate(width, b));
@@ -120,7 +121,7 @@ pub fn integer_holds(condition: &str, width: u32, a: u32, b: u32) -> bool {
     }
 }
 
-/// Random numbers from a name (splitmix64), the same everywhere.
+/// A pseudorandom generator (splitmix64) that is seeded by a name, so it is the same on all hosts.
 pub struct Random(u64);
 
 impl Random {
@@ -151,7 +152,7 @@ impl Random {
         }
     }
 
-    /// Lanes at the edges, powers of two, and any.
+    /// Returns lanes that are edge cases, powers of two, or random.
     pub fn lanes(&mut self, width: u32) -> Lanes {
         std::array::from_fn(|_| match self.below(3) {
             0 => self.one_of(&edges(width)),
@@ -160,7 +161,7 @@ impl Random {
         })
     }
 
-    /// Lanes of which several are a value or next to it.
+    /// Returns lanes of which some are `value` or adjacent to it.
     pub fn lanes_near(&mut self, width: u32, value: u32) -> Lanes {
         let mut lanes = self.lanes(width);
         for (lane, distance) in lanes.iter_mut().zip([0, 1, u32::MAX]) {
@@ -170,7 +171,7 @@ impl Random {
         lanes
     }
 
-    /// Two vectors with equal lanes and neighbours among them.
+    /// Returns two vectors; some of their lanes are equal or adjacent.
     pub fn near(&mut self, width: u32) -> (Lanes, Lanes) {
         let a = self.lanes(width);
         let mut b = self.lanes(width);
@@ -180,7 +181,7 @@ impl Random {
         (a, b)
     }
 
-    /// Every pair of edges, then pairs of random numbers, of which some are equal.
+    /// Returns each pair of edge cases, then pairs of random numbers, some of them equal.
     pub fn edge_pairs(&mut self, width: u32) -> Vec<(Lanes, Lanes)> {
         let edges = edges(width);
         let mut pairs: Vec<(u32, u32)> = edges.iter().flat_map(|&a| edges.map(|b| (a, b))).collect();
@@ -195,9 +196,10 @@ impl Random {
             .collect()
     }
 
-    /// Vectors that are equal, in all lanes but one, in one lane only, in none.
+    /// Returns pairs of vectors that are equal in all lanes, in all but one, in only one, or in
+    /// none.
     pub fn almost_equal(&mut self, width: u32) -> Vec<(Lanes, Lanes)> {
-        // Neighbours are on the same side of zero, so that they are in the same order with and without signs.
+        // Adjacent values have the same sign, so that signed and unsigned comparisons agree.
         let inner = |value: u32| truncate(width, value & !3 | 2);
         let mut cases = Vec::new();
         for case in 0..6 {
@@ -222,7 +224,8 @@ impl Random {
         cases
     }
 
-    /// Floats at the edges, of the size of integers with a fraction, and any.
+    /// Returns floats: edge cases, numbers in the range of integers with a fraction, and random
+    /// bits.
     pub fn floats(&mut self) -> Lanes {
         std::array::from_fn(|_| match self.below(3) {
             0 => self.one_of(&FLOAT_EDGES),
@@ -231,7 +234,7 @@ impl Random {
         })
     }
 
-    /// Two vectors of floats, with equal lanes among them.
+    /// Returns two vectors of floats; some of their lanes are equal.
     pub fn float_pairs(&mut self) -> (Lanes, Lanes) {
         let a = self.floats();
         let mut b = self.floats();
@@ -240,12 +243,12 @@ impl Random {
         (a, b)
     }
 
-    /// Floats that round differently in each direction.
+    /// Returns floats that each rounding mode rounds differently.
     pub fn fractions(&mut self) -> Lanes {
         std::array::from_fn(|k| if k % 4 == 3 { self.word() } else { self.fraction() })
     }
 
-    /// Three vectors of floats whose products are near the third.
+    /// Returns three vectors of floats. The products of the first two are close to the third.
     pub fn products(&mut self) -> Vec<Lanes> {
         let mut vector =
             |from: u32| std::array::from_fn(|_| (from + self.word() % 12) << 23 | self.word() & 0x807f_ffff);
@@ -253,7 +256,7 @@ impl Random {
     }
 
     fn fraction(&mut self) -> u32 {
-        // Exponents from 2^-2 to 2^22, halves among them.
+        // Exponents from 2^-2 to 2^22; some numbers end in one half.
         let halves = if self.below(4) == 0 { 0x8078_0000 } else { 0x807f_ffff };
         (125 + self.word() % 25) << 23 | self.word() & halves
     }

@@ -1,12 +1,14 @@
-//! Random scalar CLIF, compiled at both optimization levels with both register allocators and run on the simulator,
-//! against `cranelift-interpreter`.
+//! Random scalar CLIF against `cranelift-interpreter`.
 //!
-//! A failure prints its seed and the shrunk functions. `NAPLESPU_FUZZ_SEED=n` runs that seed alone;
-//! `NAPLESPU_FUZZ_CASES=n` runs more or fewer than 2,000 cases, counted from seed 0.
+//! The functions are compiled at both optimization levels with both register allocators and run on
+//! the simulator.
+//!
+//! A failure prints its seed and the shrunk functions. `NAPLESPU_FUZZ_SEED=n` runs only that seed.
+//! `NAPLESPU_FUZZ_CASES=n` runs n cases instead of 2,000, counted from seed 0.
 
 use naplespu_fuzz::{self as fuzz, seeds};
 
-/// What the generator makes is valid, ends, and mostly returns.
+/// The generated functions are valid and end, and most calls return.
 #[test]
 fn generator() {
     let (mut returned, mut trapped, mut endless) = (0, 0, 0);

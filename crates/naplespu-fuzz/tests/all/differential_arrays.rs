@@ -1,14 +1,14 @@
-//! Random counted loops over arrays, vectorised where they can be, against `cranelift-interpreter`.
+//! Random counted loops over arrays, vectorized where possible, against `cranelift-interpreter`.
 //!
-//! A failure prints its seed and the function. `NAPLESPU_FUZZ_SEED=n` runs that seed alone; `NAPLESPU_FUZZ_CASES=n` runs more or fewer
-//! than 400 cases, counted from seed 0.
+//! A failure prints its seed and the function. `NAPLESPU_FUZZ_SEED=n` runs only that seed.
+//! `NAPLESPU_FUZZ_CASES=n` runs n cases instead of 400, counted from seed 0.
 
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_naplespu::remarks::LoopOutcome;
 use naplespu_fuzz::{self as fuzz, seeds};
 
-/// The settings under which loops are vectorised.
+/// Returns the settings under which loops are vectorized.
 fn configs() -> Vec<fuzz::Config> {
     let all = fuzz::configs().unwrap().into_iter();
     all.filter(|(name, _)| name.contains("opt_level=speed")).collect()
@@ -21,7 +21,7 @@ fn differential_arrays() {
     seeds::check(400, || fuzz::Programs::new(&configs), run).unwrap_or_else(|reports| panic!("{reports}"));
 }
 
-/// Many of the loops are vectorised, in every way that there is.
+/// Many of the loops are vectorized, by all methods of the vectorizer.
 #[test]
 fn generator() {
     let (_, isa) = configs().remove(0);

@@ -1,5 +1,7 @@
-//! Every instruction on vectors that no register holds, compiled at both optimization levels with both register allocators and run
-//! on the simulator, against `cranelift-interpreter`. Vectors of more than 128 bits, which the interpreter does not know, are
+//! Every instruction on vectors that do not fit a register class, against `cranelift-interpreter`.
+//!
+//! The functions are compiled at both optimization levels with both register allocators and run on
+//! the simulator. The interpreter does not support vectors of more than 128 bits; these are
 //! compared with two halves.
 
 use cranelift_codegen::data_value::DataValue;
@@ -27,7 +29,7 @@ const INTS: [Type; 10] = [
 ];
 const FLOATS: [Type; 3] = [types::F32X2, types::F32X4, types::F64X2];
 
-/// Numbers where operations change what they do; their low bits are those of narrower types.
+/// Edge cases of operations. The low bits serve narrower types.
 const EDGES: [u64; 10] = [
     0,
     1,
@@ -41,7 +43,7 @@ const EDGES: [u64; 10] = [
     0xff,
 ];
 
-/// Floats likewise, as those of 64 bits.
+/// Edge cases of floats, as f64.
 const FLOAT_EDGES: [f64; 10] = [0.0, -0.0, 1.0, -1.5, 2.5, 1e9, -3e10, 1e30, f64::INFINITY, 0.49];
 
 struct Random(u64);
@@ -75,7 +77,7 @@ impl Random {
     }
 }
 
-/// A function of one instruction, or a few.
+/// Returns a function with the given instructions.
 fn text(params: &[String], result: &str, body: &str) -> String {
     let names: Vec<String> = params.iter().enumerate().map(|(i, ty)| format!("v{i}: {ty}")).collect();
     format!(
@@ -85,7 +87,7 @@ fn text(params: &[String], result: &str, body: &str) -> String {
     )
 }
 
-/// Takes a function: types of parameters, of the result, and instructions.
+/// Adds a function: types of parameters, type of the result, and instructions.
 type Add<'a> = dyn FnMut(&[&str], &str, String) + 'a;
 
 fn cases() -> Vec<String> {
@@ -99,7 +101,7 @@ fn cases() -> Vec<String> {
     byte_cases(&mut add);
     add(&["f64x2"], "f32x4", "    v9 = fvdemote v0\n".to_owned());
     add(&["f32x4"], "f64x2", "    v9 = fvpromote_low v0\n".to_owned());
-    // A slot for those that use memory.
+    // Functions that use memory need a stack slot.
     for text in &mut all {
         if text.contains("ss0") {
             *text = text.replacen("{\n", "{\n    ss0 = explicit_slot 64, align = 16\n", 1);
@@ -145,7 +147,7 @@ fn int_cases(ty: Type, add: &mut Add<'_>) {
         add(&[t], "i8", format!("    v9 = {op} v0\n"));
     }
     add(&[t], "i32", "    v9 = vhigh_bits.i32 v0\n".to_owned());
-    // What unused lanes of a register hold after these must not show.
+    // The contents of unused lanes after these instructions must not affect the result.
     for op in ["vany_true", "vall_true", "vhigh_bits.i32"] {
         let result = if op.ends_with("i32") { "i32" } else { "i8" };
         for first in [
@@ -226,7 +228,7 @@ fn float_cases(ty: Type, add: &mut Add<'_>) {
     }
 }
 
-/// Casts to bytes and back, and what is done to the bytes.
+/// Adds casts to bytes and back, with operations on the bytes between them.
 fn byte_cases(add: &mut Add<'_>) {
     for (x, y) in [
         ("i32x4", "i32x4"),
@@ -286,8 +288,8 @@ fn byte_cases(add: &mut Add<'_>) {
     }
 }
 
-/// Stores a vector at each of the places around the end of a line of the cache and loads it from there; gives all the memory around
-/// it as a number, and what was loaded.
+/// Returns a function that stores a vector near the end of a cache line and loads it again. Its
+/// results are a hash of the surrounding memory and the loaded value.
 fn memory_text(ty: Type) -> String {
     format!(
         "function %f0({ty}, i64) -> i32, {ty} {{
@@ -338,7 +340,8 @@ fn vectors_in_memory_touch_nothing_else() {
             .replace("store v0,", "store aligned v0,")
             .replace(&format!("load.{ty}"), &format!("load.{ty} aligned"));
         let step = u64::from(ty.bytes());
-        // What is only copied, with a lane that is another one's.
+        // A variant that stores a vector made from a loaded one, with one of its lanes moved to
+        // another.
         let copies = |text: &str| {
             let stored = text
                 .lines()
@@ -378,7 +381,7 @@ fn vectors_in_memory_touch_nothing_else() {
     }
 }
 
-/// Casts between scalars and vectors, which the interpreter does not do right.
+/// Casts between scalars and vectors, which the interpreter does not execute correctly.
 #[test]
 fn casts_keep_all_bits() {
     let groups: [&[&str]; 4] = [
@@ -412,7 +415,7 @@ fn casts_keep_all_bits() {
     }
 }
 
-/// More vectors than there are registers, all needed after a call that changes most of them.
+/// More vectors than registers are live across a call that clobbers most registers.
 #[test]
 fn many_vectors_live_through_calls() {
     let mut random = Random(13);
@@ -473,7 +476,7 @@ block0(v0: {ty}):
     }
 }
 
-/// What the interpreter makes of a call; none if it does not know the instruction.
+/// Interprets a call. Returns `None` if the interpreter does not support an instruction.
 fn interpret(function: &Function, args: &[DataValue]) -> Option<Vec<DataValue>> {
     let mut store = FunctionStore::default();
     store.add(function.name.to_string(), function);
@@ -487,7 +490,7 @@ fn interpret(function: &Function, args: &[DataValue]) -> Option<Vec<DataValue>> 
     }
 }
 
-/// The bits of a value; those of a NaN are all the same.
+/// Returns the bits of a value; all NaNs have the same bits.
 fn bits(ty: Type, value: &DataValue) -> Vec<u8> {
     let mut bytes = vec![0; ty.bytes() as usize];
     value.write_to_slice_le(&mut bytes);
@@ -559,7 +562,7 @@ fn differential_lanes() {
     );
 }
 
-/// Operations on two integers; `T` is the type.
+/// Operations on two integers; `T` stands for the type.
 const ON_INTS: [&str; 9] = [
     "v9 = isub v0, v1",
     "v9 = smin v0, v1",
@@ -572,7 +575,7 @@ const ON_INTS: [&str; 9] = [
     "ss0 = explicit_slot 2048\n    v2 = stack_addr.i32 ss0\n    store v0, v2+3\n    store v1, v2+600\n    v3 = load.T v2+3\n    v4 = load.T v2+600\n    v9 = iadd v3, v4",
 ];
 
-/// Operations on two floats; `I` is the type of their bits.
+/// Operations on two floats; `I` stands for the integer type of the same width.
 const ON_FLOATS: [&str; 6] = [
     "v9 = fmul v0, v1",
     "v9 = fmin v0, v1",
@@ -582,7 +585,7 @@ const ON_FLOATS: [&str; 6] = [
     "v2 = fcvt_to_sint_sat.I v0\n    v3 = fcvt_from_sint.T v2\n    v9 = fadd v3, v1",
 ];
 
-/// What is done to each lane of a vector is done to each half.
+/// An operation on each lane of a vector equals the operation on its halves.
 #[test]
 fn wide_vectors_are_their_halves() {
     let isas = fuzz::configs().unwrap();
@@ -608,7 +611,7 @@ fn wide_vectors_are_their_halves() {
     }
 }
 
-/// Compares what an operation gives on a type with what it gives on halves.
+/// Compares an operation on a type with the same operation on halves.
 fn halves(isa: &Arc<Isa>, wide: &str, half: &str, operation: &str) {
     let lanes: Type = cranelift_reader::parse_functions(&text(&[wide.to_owned()], wide, "    v9 = bnot v0\n")).unwrap()
         [0]

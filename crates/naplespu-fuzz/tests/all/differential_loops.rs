@@ -1,8 +1,9 @@
-//! Random loops over memory, at both optimization levels, against `cranelift-interpreter`: results, traps and memory.
+//! Random loops over memory, at both optimization levels, against `cranelift-interpreter`: results,
+//! traps and memory.
 //!
-//! A failure prints its seed and the shrunk function. `NAPLESPU_FUZZ_SEED=n` runs that seed alone; `NAPLESPU_FUZZ_CASES=n`
-//! runs more or fewer than 150 cases, counted from seed 0. `cargo run --release -p naplespu-fuzz --example loops` runs new
-//! seeds for some minutes.
+//! A failure prints its seed and the shrunk function. `NAPLESPU_FUZZ_SEED=n` runs only that seed.
+//! `NAPLESPU_FUZZ_CASES=n` runs n cases instead of 150, counted from seed 0. `cargo run --release
+//! -p naplespu-fuzz --example loops` runs new seeds for some minutes.
 
 use cranelift_naplespu::remarks::LoopOutcome;
 use naplespu_fuzz::{counted, seeds};
@@ -17,7 +18,7 @@ fn differential_loops() {
         seen.add(one);
     }
     println!("{seen:?}");
-    // Calls without a meaning show nothing.
+    // Calls with undefined behavior are not compared, so they must be rare.
     let compared = seen.returned + seen.trapped;
     assert!(
         count < 50 || compared * 10 > seen.calls * 7 && seen.trapped * 100 > seen.calls,
@@ -25,7 +26,7 @@ fn differential_loops() {
     );
 }
 
-/// The loops reach the passes that they are for.
+/// The generated loops reach the passes that they are meant for.
 #[test]
 fn generator() {
     let compilers = counted::compilers().unwrap();

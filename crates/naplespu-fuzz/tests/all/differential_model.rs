@@ -1,8 +1,10 @@
-//! Random CLIF on words, floats and vectors with calls, intrinsics and the lane mask, against a model that computes lane by lane, with
-//! the machine's own floats and with those of IEEE 754.
+//! Random CLIF on words, floats and vectors against a model that computes lane by lane.
 //!
-//! A failure prints its seed and the functions. `NAPLESPU_FUZZ_SEED=n` runs that seed alone; `NAPLESPU_FUZZ_CASES=n` runs more
-//! or fewer than 1,000 cases, counted from seed 0.
+//! The functions contain calls, intrinsics and uses of the lane mask. Floats use the machine's
+//! arithmetic or IEEE 754.
+//!
+//! A failure prints its seed and the functions. `NAPLESPU_FUZZ_SEED=n` runs only that seed.
+//! `NAPLESPU_FUZZ_CASES=n` runs n cases instead of 1,000, counted from seed 0.
 
 use naplespu_fuzz::{self as fuzz, model, seeds};
 
@@ -13,7 +15,7 @@ fn differential_model() {
     seeds::check(1000, || fuzz::Programs::new(&configs), run).unwrap_or_else(|reports| panic!("{reports}"));
 }
 
-/// What the generator makes is valid, and has everything in it.
+/// The generated functions are valid and cover all features of the generator.
 #[test]
 fn generator() {
     let mut all = String::new();

@@ -1,8 +1,10 @@
-//! Random CLIF on vectors, compiled at both optimization levels with both register allocators and run on the simulator,
-//! against `cranelift-interpreter` lane by lane.
+//! Random CLIF on vectors against `cranelift-interpreter`, lane by lane.
 //!
-//! A failure prints its seed and both forms of the function. `NAPLESPU_FUZZ_SEED=n` runs that seed alone;
-//! `NAPLESPU_FUZZ_CASES=n` runs more or fewer than 1,500 cases, counted from seed 0.
+//! The functions are compiled at both optimization levels with both register allocators and run on
+//! the simulator.
+//!
+//! A failure prints its seed and both forms of the function. `NAPLESPU_FUZZ_SEED=n` runs only that
+//! seed. `NAPLESPU_FUZZ_CASES=n` runs n cases instead of 1,500, counted from seed 0.
 
 use naplespu_fuzz::{self as fuzz, seeds};
 
@@ -13,7 +15,7 @@ fn differential_vectors() {
     seeds::check(1500, || fuzz::Programs::new(&configs), run).unwrap_or_else(|reports| panic!("{reports}"));
 }
 
-/// What the generator makes is valid in both forms.
+/// The generated functions are valid in both forms.
 #[test]
 fn generator() {
     for seed in 0..300 {

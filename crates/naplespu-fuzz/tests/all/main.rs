@@ -1,4 +1,5 @@
-//! All tests of the crate: random programs against models and interpreters, and what the generators make.
+//! All tests of the crate: random programs against models and interpreters, and tests of the
+//! generators.
 
 mod differential;
 mod differential_arrays;
@@ -12,7 +13,8 @@ mod vector_filetests;
 use naplespu_reader::panics;
 use std::sync::Once;
 
-/// Lets panics that a test catches print nothing. The hook is that of the process, which all tests share.
+/// Suppresses the output of panics that a test catches. All tests share the panic hook of the
+/// process.
 fn silence_caught_panics() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| std::panic::set_hook(panics::hook(std::panic::take_hook())));

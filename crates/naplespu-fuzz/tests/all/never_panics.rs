@@ -1,14 +1,18 @@
-//! Random functions over all opcodes and types of CLIF: each is compiled or refused, at both optimization levels with
-//! both register allocators and all settings of the target both ways; nothing panics, and nothing else goes wrong in the compiler.
+//! Random functions over all opcodes and types of CLIF: each is compiled or refused, without a
+//! panic.
 //!
-//! A failure prints its seed and the reduced function. `NAPLESPU_FUZZ_SEED=n` runs that seed alone;
-//! `NAPLESPU_FUZZ_CASES=n` runs more or fewer cases than usual, counted from seed 0.
+//! The test uses both optimization levels, both register allocators and both values of each target
+//! setting.
+//!
+//! A failure prints its seed and the reduced function. `NAPLESPU_FUZZ_SEED=n` runs only that seed.
+//! `NAPLESPU_FUZZ_CASES=n` changes the number of cases, counted from seed 0.
 
 use naplespu_fuzz::{self as fuzz, compiles, seeds};
 
 #[test]
 fn never_panics() {
-    // The generator asks Cranelift for types that it cannot compute, and it panics.
+    // The generator queries Cranelift for types that it cannot compute; Cranelift panics, and the
+    // generator catches the panic.
     super::silence_caught_panics();
     let configs = compiles::configs().unwrap();
     let all = seeds::check(20_000, || (), |(), seed| compiles::run(&fuzz::bytes(seed), &configs));
@@ -19,7 +23,7 @@ fn never_panics() {
         count_of(compiles::Verdict::Refused),
     );
     println!("{compiled} compiled, {refused} refused");
-    // Functions that are all refused, or never valid, would say nothing.
+    // The test is meaningless if nearly all functions are refused or invalid.
     let count = all.len();
     assert!(
         count < 100 || compiled > count / 5 && refused > count / 10,

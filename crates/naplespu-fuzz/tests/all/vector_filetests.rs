@@ -1,5 +1,7 @@
-//! The files of the generators, each as a filetest. They are never written anywhere: the name of a file is the seed of its random numbers, so it has the
-//! same functions and run lines every time.
+//! Runs the files of the generators as filetests.
+//!
+//! The files exist only in memory. The name of a file is the seed of its random numbers, so its
+//! functions and run lines are the same in every run.
 
 use naplespu_filetests::file::{self, Options};
 use naplespu_filetests::{FileOutcome, Verdict, runner};
@@ -21,7 +23,7 @@ fn operations_on_other_numbers_of_lanes_do_what_the_model_says() {
     hold(&files);
 }
 
-/// Tests the files; those that fail are shown with the functions that do.
+/// Tests the files. A failure shows the functions that fail.
 fn hold(files: &[VectorFile]) {
     let names: BTreeSet<&str> = files.iter().map(|file| file.name.as_str()).collect();
     assert_eq!(names.len(), files.len(), "two files of one name");
@@ -33,7 +35,8 @@ fn hold(files: &[VectorFile]) {
     assert!(failures.is_empty(), "{failures}");
 }
 
-/// What is wrong with a file, and the CLIF of it: its header, and each function that does not pass with all that follows it.
+/// Returns the problems of a file and its reduced CLIF: the header, and each failing function with
+/// its run lines. Returns `None` if the file passes.
 fn failure(outcome: &FileOutcome) -> Option<String> {
     let functions = outcome
         .functions

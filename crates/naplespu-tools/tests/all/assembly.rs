@@ -1,4 +1,4 @@
-//! Compiled functions as assembly: the text assembles to the same bytes and the same references.
+//! Compiled functions printed as assembly assemble to the same bytes and relocations.
 
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
@@ -13,7 +13,7 @@ use npu_mc::reloc::{self, Reloc};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// The code of all functions of a file that compile.
+/// Returns the code of all functions of a file that compile.
 fn compiled(file: &ClifFile, opt_level: &str) -> Input {
     let mut flags = settings::builder();
     flags.set("opt_level", opt_level).unwrap();
@@ -37,7 +37,7 @@ fn compiled(file: &ClifFile, opt_level: &str) -> Input {
     input
 }
 
-/// Symbol, or a place in the only section, that a relocation refers to.
+/// Returns the symbol or section offset that a relocation refers to.
 fn target(object: &Object, target: Target, addend: i64) -> (String, i64) {
     let at = |id: SymbolId| &object.symbols[id.index()];
     match target {
@@ -54,7 +54,7 @@ fn check(name: &str, file: &ClifFile, opt_level: &str) -> usize {
     let text = source(&disassemble(&input));
     let object = assemble(&text, &Options::default()).unwrap_or_else(|f| panic!("{name}: {f:#?}\n{text}"));
     let mut expected: Vec<u8> = input.segments.iter().flat_map(|s| s.1.clone()).collect();
-    // The assembler connects functions of one source, as a linker would.
+    // The assembler resolves references between functions of one source, as a linker does.
     let symbols: HashMap<&str, u32> = input.symbols.iter().map(|s| (s.name.as_str(), s.address)).collect();
     let mut references = Vec::new();
     for r in &input.references {
@@ -90,7 +90,7 @@ fn the_code_of_all_filetests_assembles_back() {
         for path in &files {
             let name = path.strip_prefix(&root).unwrap().display().to_string();
             let file = ClifFile::parse(&name, &std::fs::read(path).unwrap());
-            // Some are there to be wrong.
+            // Some files are invalid on purpose.
             if file.faults.is_empty() {
                 let invalid = name.contains("refused") || name.contains("tools");
                 for opt_level in ["none", "speed"] {

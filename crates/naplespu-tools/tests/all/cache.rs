@@ -1,4 +1,5 @@
-//! `--cache` of the command line: the same output with an empty folder, a full one and a damaged one.
+//! Tests `--cache` of the command line: the output is the same with an empty, a full and a damaged
+//! folder.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -53,7 +54,7 @@ fn output_is_the_same() {
         }
         assert_eq!(cached(), plain);
     }
-    // An object has more of the code than either of these shows.
+    // An object file depends on parts of the cached code that the other outputs do not show.
     let object = folder.path().join("k.o").display().to_string();
     clif_util(&["compile", "--emit=obj", "-o", &object, "--cache", &cache_name, &file]);
     let fresh = folder.path().join("fresh.o").display().to_string();
@@ -77,7 +78,8 @@ fn a_folder_that_cannot_be_made() {
     assert!(text.contains(&file.path().display().to_string()), "{text}");
 }
 
-/// The address of a store: entries are those of a folder, if there are such stores in this build.
+/// Tests the address of a store. Its entries equal those of a folder, if this build supports such
+/// stores.
 #[test]
 fn an_address() {
     let folder = tempfile::tempdir().unwrap();

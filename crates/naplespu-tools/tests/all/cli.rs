@@ -1,6 +1,7 @@
-//! The command line, and the filetest runner on input that nobody meant.
+//! Tests the command line, and the filetest runner on hostile input.
 //!
-//! Every file under `tests/cli/` is a session with its expected output; `TRYCMD=overwrite` rewrites them.
+//! Each file under `tests/cli/` is a session with its expected output; `TRYCMD=overwrite` rewrites
+//! them.
 
 use cranelift_naplespu::Stage;
 use naplespu_filetests::{Options, Verdict, file, runner};
@@ -48,12 +49,13 @@ fn blessing_makes_a_precise_test_pass() {
     );
     assert!(!text.contains("stale") && text.contains("add_i32"), "{text}");
     assert!(clif_util(&["test", name], false).status.success());
-    // Nothing to rewrite any more.
+    // A second run has nothing to rewrite.
     clif_util(&["test", name], true);
     assert_eq!(fs::read_to_string(&path).unwrap(), text);
 }
 
-/// What is refused or never executed is a failure, unless the header announces it; and it has to happen then.
+/// A refused or unexecuted function is a failure unless the header announces it. An announced
+/// refusal must occur.
 #[test]
 fn nothing_is_left_out_unannounced() {
     let functions = "\nfunction %f(f32) -> i32 {\nblock0(v0: f32):\n    v1 = get_pinned_reg.i32\n    return v1\n}\n; run: %f(0x1.0) == 1\n\n\
@@ -82,7 +84,7 @@ fn nothing_is_left_out_unannounced() {
     assert_eq!(verdict("test run\ntarget x86_64"), (Skipped, vec![Skipped, Skipped]));
 }
 
-/// The interpreter has no `umulhi` of i128, and panics.
+/// The interpreter does not implement `umulhi` of i128 and panics.
 #[test]
 fn a_panic_is_a_flag() {
     let text = "test interpret\n\nfunction %f(i128) -> i128 {\nblock0(v0: i128):\n    v1 = FUNC v0, v0\n    return v1\n}\n; run: %f(1) == 1\n";
@@ -95,7 +97,7 @@ fn a_panic_is_a_flag() {
         outcome.render()
     );
     assert_eq!(outcome.verdict, Verdict::Failed);
-    // Fails, without a panic.
+    // The file fails without a panic.
     let outcome = file::test("t", good.as_bytes(), &Options::default());
     assert_eq!((outcome.panics().count(), outcome.verdict), (0, Verdict::Failed));
     let folder = tempfile::tempdir().unwrap();
@@ -109,7 +111,7 @@ fn a_panic_is_a_flag() {
     }
 }
 
-/// Every stage has a line, and the shares are those of the whole.
+/// Each stage has a line, and the shares are fractions of the total.
 #[test]
 fn time_by_stage() {
     let kernel = root().join("../../filetests/corpus/crc32_table.clif");
@@ -163,7 +165,7 @@ fn raw_bytes_go_to_the_output_file_and_back() {
     let listing = clif_util(&["disasm", out], false).stdout;
     let listing = String::from_utf8(listing).unwrap();
     assert_eq!(listing.lines().filter(|l| !l.ends_with(':')).count(), words.len());
-    // The assembly gives the bytes back.
+    // The assembly gives the same bytes again.
     let source = clif_util(&["disasm", "--plain", out], false).stdout;
     let [assembly, again] = ["code.s", "again.bin"].map(|name| folder.path().join(name));
     fs::write(&assembly, source).unwrap();
@@ -204,12 +206,12 @@ fn reports_have_a_line_for_each_function() {
         last[1].starts_with("run lines: ") && last[0].ends_with(" skipped"),
         "{output}"
     );
-    // The same input gives the same output, whatever the threads do.
+    // The output does not depend on the threads.
     let again = clif_util(&["test", corpus.to_str().unwrap(), "-j", "1"], false);
     assert_eq!(String::from_utf8(again.stdout).unwrap(), output);
 }
 
-/// xorshift64*: good enough to pick places, and the same everywhere.
+/// The generator xorshift64*, which is the same on all hosts.
 struct Random(u64);
 
 impl Random {
@@ -225,7 +227,7 @@ impl Random {
     }
 }
 
-/// Changes a text in one way or another.
+/// Changes a text at random.
 fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
     let at = random.below(bytes.len() + 1);
     match random.below(20) {
@@ -249,7 +251,7 @@ fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// Words that mean something somewhere.
+/// Words with a meaning in some context.
 const WORDS: [&str; 48] = [
     "v4294967295",
     "block4294967295",
@@ -301,7 +303,7 @@ const WORDS: [&str; 48] = [
     "\u{0}",
 ];
 
-/// Kinds of words that can stand for each other; the result is often valid CLIF.
+/// Groups of words that can replace one another; the result is often valid CLIF.
 const ALIKE: [&[&str]; 7] = [
     &["i8", "i16", "i32", "i64", "i128", "f32", "f64", "i8x16", "i32x4"],
     &[
@@ -366,7 +368,7 @@ const NUMBERS: [&str; 14] = [
     "99999999999999999999999999999999999999999",
 ];
 
-/// Puts another word in the place of the one around `at`; gives the old one.
+/// Replaces the word around `at` and returns the old one.
 fn replace_word(bytes: &mut Vec<u8>, at: usize, word: &str) -> Vec<u8> {
     let (start, end) = word_around(bytes, at);
     bytes.splice(start..end, word.bytes()).collect()
@@ -382,7 +384,7 @@ fn word_around(bytes: &[u8], at: usize) -> (usize, usize) {
     (start, end)
 }
 
-/// Finds a word with relatives and puts one of them in its place.
+/// Replaces a word of [`ALIKE`] by another one of its group.
 fn replace_alike(bytes: &mut Vec<u8>, random: &mut Random) {
     for _ in 0..100 {
         let at = random.below(bytes.len() + 1);
@@ -404,7 +406,8 @@ fn replace_alike(bytes: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// Damaged kernels and noise end in a verdict. `NAPLESPU_HOSTILE=n` tries more; a failing case prints its seed.
+/// Damaged kernels and random bytes give a verdict. `NAPLESPU_HOSTILE=n` sets the number of cases;
+/// a failing case prints its seed.
 #[test]
 fn hostile_files_end_in_a_verdict() {
     let rounds: u64 = std::env::var("NAPLESPU_HOSTILE")
@@ -439,7 +442,7 @@ fn hostile_files_end_in_a_verdict() {
             };
             let outcome = file::test("hostile", &bytes, &options);
             let rendered = outcome.render();
-            // Cranelift's reader and interpreter do panic.
+            // Panics of Cranelift's reader and interpreter are permitted.
             assert!(
                 outcome.panics().all(|code| code != PanicIn::Target),
                 "seed {seed}:\n{rendered}\n{}",

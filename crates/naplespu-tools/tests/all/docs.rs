@@ -1,9 +1,10 @@
-//! The documents that are made from the code: `docs/errata.md`, `docs/settings.md`, `docs/intrinsics.md`, `docs/vectors.md` and
-//! `docs/clif-support.md`.
+//! Generates documents from the code: `docs/errata.md`, `docs/settings.md`, `docs/intrinsics.md`,
+//! `docs/vectors.md` and `docs/clif-support.md`.
 //!
-//! Each test makes the text and compares it with the committed file. With `CRANELIFT_TEST_BLESS=1` it writes the file
-//! instead. Making the last one compiles every opcode of CLIF on every type, so it is also the test that valid
-//! CLIF is compiled or refused and never panics.
+//! Each test generates the text and compares it with the committed file. With
+//! `CRANELIFT_TEST_BLESS=1` it writes the file instead. The last document needs the code of every
+//! opcode of CLIF on every type, so its test also checks that valid CLIF is compiled or refused
+//! without a panic.
 
 #[path = "../../../../examples/embed.rs"]
 mod embed;
@@ -36,7 +37,7 @@ fn check_document(name: &str, text: &str) {
     check_file(&format!("docs/{name}"), text);
 }
 
-/// Compares a file of the repository with what is made from the code.
+/// Compares a file of the repository with the generated text, or writes it.
 fn check_file(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
     if std::env::var_os("CRANELIFT_TEST_BLESS").is_some_and(|v| v == "1") {
@@ -51,7 +52,7 @@ fn check_file(name: &str, text: &str) {
     );
 }
 
-/// The functions of the tests in these folders, in the order of their files.
+/// Returns the functions of the filetests in these folders, in the order of their files.
 fn test_functions(folders: &[&str]) -> Vec<ir::Function> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../filetests");
     let mut all = Vec::new();
@@ -60,7 +61,8 @@ fn test_functions(folders: &[&str]) -> Vec<ir::Function> {
         let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
         files.sort();
         for file in files {
-            // Cranelift's reader does not know the target, which the header names.
+            // Cranelift's reader does not support the target in the header, so the header is
+            // skipped.
             let text = std::fs::read_to_string(&file).unwrap();
             let functions = text.find("\nfunction ").map(|at| &text[at..]);
             let functions = functions.and_then(|text| cranelift_reader::parse_functions(text).ok());
@@ -71,14 +73,14 @@ fn test_functions(folders: &[&str]) -> Vec<ir::Function> {
     all
 }
 
-/// The code of a function, unless it is refused.
+/// Returns the code of a function, or `None` if it is refused.
 fn code(isa: &Isa, func: &ir::Function) -> Option<Vec<u8>> {
     let mut ctx = Context::for_function(func.clone());
     let code = isa.compile(&mut ctx, &mut ControlPlane::default()).ok()?;
     Some(code.bytes)
 }
 
-/// What changes no code is not a setting, but documentation.
+/// A setting that never changes code would only be documentation.
 #[test]
 fn every_setting_of_an_erratum_changes_code() {
     let functions = test_functions(&["codegen", "intrinsics", "vector", "scratchpad"]);
@@ -147,7 +149,7 @@ fn intrinsics() {
     check_document("intrinsics.md", &text);
 }
 
-/// The programs of the erratum of lost results, which `tests/rtl/lost_results.rs` runs.
+/// Returns the table of the erratum of lost results; `tests/rtl/lost_results.rs` runs its programs.
 fn lost_results() -> String {
     let mut text = String::from(
         "\nEach row is a program. `cargo test -p naplespu-tools --test rtl lost_results` runs it on the\n\
@@ -254,14 +256,14 @@ fn embedding() {
     can_be_shared::<Isa>();
 }
 
-/// What became of a form.
+/// The result of compiling a form.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome {
-    /// So many machine instructions beside the returns, none of them a call of the runtime.
+    /// The number of machine instructions without returns; none of them calls the runtime.
     Instructions(usize),
-    /// A call of the runtime.
+    /// The code calls the runtime.
     Runtime,
-    /// Refused for this reason.
+    /// The compiler refuses the form for this reason.
     Refused(String),
 }
 
@@ -276,7 +278,8 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// A target for which forms are compiled. They are verified when they are made.
+/// Returns a target to compile forms for. It omits verification, because forms are verified when
+/// they are built.
 fn isa(opt_level: &str, separators: bool, strict: bool) -> Arc<Isa> {
     let mut flags = settings::builder();
     flags.set("opt_level", opt_level).unwrap();
@@ -289,7 +292,8 @@ fn isa(opt_level: &str, separators: bool, strict: bool) -> Arc<Isa> {
     builder.finish(settings::Flags::new(flags)).unwrap()
 }
 
-/// The settings that are not of errata, each with its other values: what conditions of td depend on.
+/// Returns targets with the other values of all settings that do not belong to errata. Conditions
+/// in td depend on these settings.
 fn other_settings() -> Vec<Arc<Isa>> {
     let mut all = Vec::new();
     for setting in Setting::ALL {
@@ -309,7 +313,7 @@ fn other_settings() -> Vec<Arc<Isa>> {
     all
 }
 
-/// Compiles a form. The error is a panic, or anything else that must not happen to valid CLIF.
+/// Compiles a form. The error is a panic or any other result that is wrong for valid CLIF.
 fn outcome(isa: &Isa, form: &Form) -> Result<Outcome, String> {
     let mut ctx = Context::for_function(form.func.clone());
     let compiled = caught(|| isa.compile(&mut ctx, &mut ControlPlane::default()));
@@ -320,7 +324,8 @@ fn outcome(isa: &Isa, form: &Form) -> Result<Outcome, String> {
             }
             let [jret, nop] = [npu_mc::Opcode::JRET, npu_mc::Opcode::NOP]
                 .map(|op| npu_mc::encode(&npu_mc::Inst::new(op, [])).unwrap().to_le_bytes());
-            // Constants stand after the code, and what fills it up to a line is never executed.
+            // Constants follow the code, and the padding to the end of the cache line is never
+            // executed.
             let words = code.bytes[..code.pool_start as usize].chunks(4);
             let others = words.filter(|&word| *word != jret && *word != nop).count();
             let own = usize::from(form.func.dfg.insts[form.inst].opcode() == Opcode::Return);
@@ -344,7 +349,8 @@ fn outcome(isa: &Isa, form: &Form) -> Result<Outcome, String> {
     }
 }
 
-/// What is wrong with what td says about a form, whose own outcome with this target is known.
+/// Returns the contradiction between td's action for a form and the form's outcome with this
+/// target, or `None`.
 fn contradiction(isa: &Isa, form: &Form, outcome: &Outcome, counts: bool) -> Option<String> {
     let dfg = &form.func.dfg;
     let unsupported = dfg.values().any(|value| Shape::of(dfg.value_type(value)).is_none());
@@ -357,7 +363,7 @@ fn contradiction(isa: &Isa, form: &Form, outcome: &Outcome, counts: bool) -> Opt
         (LegalizeAction::Refused, Outcome::Refused(_)) => true,
         (LegalizeAction::LibCall | LegalizeAction::Scalarize, Outcome::Runtime) => true,
         (LegalizeAction::Scalarize, Outcome::Instructions(_)) => true,
-        // Whatever stands for a vector that is taken apart may take one instruction, several, or calls.
+        // The replacement of a split vector may take one instruction, several, or calls.
         (_, Outcome::Instructions(_) | Outcome::Runtime) if takes_apart(form) => action != LegalizeAction::Refused,
         (LegalizeAction::Legal, Outcome::Instructions(n)) => !counts || *n <= 1,
         (
@@ -369,19 +375,19 @@ fn contradiction(isa: &Isa, form: &Form, outcome: &Outcome, counts: bool) -> Opt
     (!right).then(|| format!("td says {}, and it becomes {outcome}", action.name()))
 }
 
-/// Whether a vector that becomes other values is part of the form.
+/// Returns whether the form contains a vector that is split into other values.
 fn takes_apart(form: &Form) -> bool {
     let dfg = &form.func.dfg;
     dfg.values().any(|value| is_other(dfg.value_type(value)))
 }
 
-/// What td says of a form; `None` if it says nothing.
+/// Returns td's action for a form, or `None` if td does not have a rule for it.
 fn action(isa: &Isa, form: &Form) -> Option<LegalizeAction> {
     let legality = Legality::new(isa.flags(), isa.settings());
     legality.rule(&form.func, form.inst).map(|rule| rule.action)
 }
 
-/// All that the table says about one opcode and type: what td says and what comes of it.
+/// Computes the table's entry for an opcode and type: td's action and the outcome.
 fn cell(
     isas: &[Arc<Isa>],
     opcode: Opcode,
@@ -413,8 +419,8 @@ fn cell(
             _ => {}
         }
     }
-    // A form with another operand of a type that is not compiled says nothing about this one, nor does one between a scalar and a
-    // vector.
+    // Forms with other operands of unsupported types are not relevant for this type, nor are forms
+    // between scalars and vectors.
     let lanes = |why: &str| why.starts_with("between types with different numbers of lanes");
     if !compiled.is_empty() {
         refused.retain(|(why, all_supported)| *all_supported && !lanes(why));
@@ -426,7 +432,7 @@ fn cell(
     compiled
 }
 
-/// What stands before a number.
+/// Returns the mark before a number.
 fn mark(action: LegalizeAction) -> &'static str {
     match action {
         LegalizeAction::Legal | LegalizeAction::Refused => "",
@@ -439,7 +445,7 @@ fn mark(action: LegalizeAction) -> &'static str {
     }
 }
 
-/// The actions, and the conditions with what they decide.
+/// Returns the legend of the actions and conditions.
 fn terms() -> String {
     let mut text = String::new();
     for &(action, meaning) in legalize::actions() {
@@ -475,19 +481,19 @@ fn terms() -> String {
     text
 }
 
-/// `a` to `z`, then `aa` to `zz`.
+/// Returns `a` to `z`, then `aa` to `zz`.
 fn letter(number: usize) -> String {
     let letter = char::from(b'a' + u8::try_from(number % 26).unwrap());
     letter.to_string().repeat(1 + number / 26)
 }
 
-/// Reasons of refusals with the letters that stand for them in the table.
+/// The reasons of refusals, with their letters in the table.
 #[derive(Default)]
 struct Footnotes(BTreeMap<String, usize>);
 
 impl Footnotes {
     fn mark(&mut self, reason: &str) -> String {
-        // The reader sees the types in the table and in the CLIF.
+        // The types are visible in the table and in the CLIF, so the footnote omits them.
         let general = match reason
             .strip_prefix("with a value of type ")
             .and_then(|rest| rest.split_once(';'))
@@ -545,9 +551,10 @@ fn show(outcomes: &[(Outcome, LegalizeAction)], notes: &mut Footnotes) -> String
 
 #[test]
 fn clif_support() {
-    // Forms are made that Cranelift cannot give types.
+    // Some forms have no types in Cranelift, which panics.
     super::silence_caught_panics();
-    // The first one counts: the instruction that keeps a load away from the return is not the load's.
+    // Only the first target determines the number of instructions. Separators would count an extra
+    // instruction between a load and the return.
     let mut isas = vec![
         isa("none", false, false),
         isa("none", true, true),
@@ -615,7 +622,7 @@ fn clif_support() {
     check_file("td/NaplesPUCosts.td", &measured.text());
 }
 
-/// The fewest machine instructions of an opcode on each type with a column of td's table.
+/// The smallest number of machine instructions of each opcode for each type column of td's table.
 #[derive(Default)]
 struct Counts(BTreeMap<String, BTreeMap<usize, usize>>);
 
@@ -636,7 +643,7 @@ impl Counts {
     }
 
     fn text(&self) -> String {
-        // The column of all other types is the last one.
+        // The last column is for all other types.
         let columns = legalize::types().count() + 2;
         let mut text = COSTS.to_owned();
         for (opcode, known) in &self.0 {

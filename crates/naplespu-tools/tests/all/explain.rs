@@ -1,4 +1,5 @@
-//! Why instructions are there: every one of every function in the filetests has a reason, and rules are where they are said to be.
+//! Tests the origins of instructions: each instruction of the filetests' functions has one, and
+//! rules have correct positions.
 
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
@@ -25,7 +26,8 @@ fn target(opt_level: &str) -> Arc<Isa> {
         .unwrap()
 }
 
-/// The functions of the filetests that compile, with what is said about them. The code has to be the same as without that.
+/// Calls `look` for each function of the filetests that compiles, with its explanation. The code
+/// must be the same as without one.
 fn for_all(opt_level: &str, mut look: impl FnMut(&str, &CompiledCode, &Explanation, &Context)) {
     let isa = target(opt_level);
     let mut compiler = Compiler::new();
@@ -79,7 +81,7 @@ fn every_instruction_has_a_reason() {
             for known in explanation.insts.iter().chain(&explanation.vcode_insts) {
                 match &known.reason {
                     Reason::Rules(rules) => {
-                        // Rules of other terms are only used by those of CLIF instructions.
+                        // Rules of other terms are only used by rules for CLIF instructions.
                         let last = rules.last().unwrap();
                         let entries = ["lower", "lower_words", "lower_by_routine"];
                         assert!(entries.contains(&last.term), "{name}: {}", known.reason);
@@ -92,7 +94,7 @@ fn every_instruction_has_a_reason() {
                         seen.extend(rules.iter().map(|rule| (rule.term, rule.place, rule.text)));
                     }
                     Reason::Producer(producer) => {
-                        // Somebody wants it.
+                        // Constants and edge moves belong to the instruction that uses them.
                         assert!(
                             !matches!(producer, Producer::Constant | Producer::Edge) || known.inst.is_some(),
                             "{name}: {known:?}"
@@ -125,7 +127,8 @@ fn every_instruction_has_a_reason() {
     assert!(seen.len() > 800, "{} of {} rules", seen.len(), RULES.len());
 }
 
-/// A place is `td/FILE:LINE`, with more behind ` from `, or `isle/FILE:LINE`.
+/// A position is `td/FILE:LINE`, which ` from ` may follow with another position, or
+/// `isle/FILE:LINE`.
 #[test]
 fn rules_are_where_they_are_said_to_be() {
     let line = |place: &str| {

@@ -1,4 +1,5 @@
-//! The debugger's side of `clif-util sim --gdb`: the remote protocol of GDB over a loopback socket.
+//! Tests `clif-util sim --gdb` from the debugger's side: GDB's remote protocol over a loopback
+//! socket.
 
 use npu_link::{Format, Placement, link};
 use npu_mc::asm::{Options, assemble};
@@ -8,7 +9,8 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// Stores 1, 2 and 3 to 0x2000, uses the scratchpad and a vector, prints `x` and ends.
+/// A program that stores 1, 2 and 3 to 0x2000, uses the scratchpad and a vector, prints `x` and
+/// ends.
 const PROGRAM: &str = "
         .org    0x400
 start:  movei   s1, 0x2000
@@ -60,7 +62,7 @@ impl Session {
         Self::with(folder, &path, arguments)
     }
 
-    /// A session with the program in a file.
+    /// Starts a session with a program file.
     fn with(folder: tempfile::TempDir, path: &Path, arguments: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_clif-util"))
             .arg("sim")
@@ -84,7 +86,7 @@ impl Session {
             _folder: folder,
         };
         assert_eq!(session.ask("QStartNoAckMode"), "OK");
-        // The stub wants this one acknowledged, and nothing after it.
+        // The stub expects an acknowledgment of this packet and of no later one.
         session.ask("qSupported:multiprocess+;swbreak+;hwbreak+;vContSupported+;qXfer:features:read+");
         session
     }
@@ -102,7 +104,7 @@ impl Session {
         byte[0]
     }
 
-    /// The next packet, unpacked.
+    /// Receives the next packet and decodes it.
     fn receive(&mut self) -> String {
         while self.byte() != b'$' {}
         let mut packet: Vec<u8> = Vec::new();
@@ -118,7 +120,8 @@ impl Session {
         let check = [self.byte(), self.byte()];
         let check = u8::from_str_radix(std::str::from_utf8(&check).unwrap(), 16).unwrap();
         assert_eq!(sum, check);
-        // `c*n` stands for more of the same, `}` for the next character with bit 5 turned.
+        // `c*n` is run-length encoding of the character `c`; after `}` bit 5 of the next character
+        // is inverted.
         let mut out: Vec<u8> = Vec::new();
         let mut bytes = packet.into_iter();
         while let Some(byte) = bytes.next() {
@@ -152,7 +155,7 @@ impl Session {
         self.register(SReg::PC.dwarf())
     }
 
-    /// What a command of our own answers.
+    /// Returns the answer to a command of the simulator's monitor.
     fn monitor(&mut self, command: &str) -> String {
         let hex: String = command.bytes().map(|b| format!("{b:02x}")).collect();
         self.send(&format!("qRcmd,{hex}"));
@@ -172,7 +175,7 @@ impl Session {
         }
     }
 
-    /// The rest of the program's output, when the session is over.
+    /// Ends the session. Returns the exit status and the rest of the program's output.
     fn end(mut self) -> (Option<i32>, String) {
         drop(self.stream);
         let mut text = String::new();
@@ -181,7 +184,7 @@ impl Session {
     }
 }
 
-/// A word of 8 hexadecimal digits, least significant byte first.
+/// Parses a word of 8 hexadecimal digits, least significant byte first.
 fn word(hex: &str) -> u32 {
     u32::from_str_radix(hex, 16)
         .unwrap_or_else(|_| panic!("{hex}"))
@@ -214,13 +217,15 @@ fn the_description_names_all_registers() {
             .unwrap();
         assert!(line.contains(&format!("regnum=\"{number}\"")), "{line}");
     }
-    // And those that GDB wants of the machine that it is told: 32 r, 32 f, 6 special ones, which are names of the same.
+    // GDB requires 70 more registers for the architecture of the description: 32 r, 32 f and 6
+    // special ones. They are aliases.
     assert_eq!(xml.matches("<reg ").count(), 128 + 70);
-    // All registers at once: 64 words and 64 vectors of 16 words, and 70 words.
+    // All registers in one packet: 64 words, 64 vectors of 16 words, and 70 words.
     assert_eq!(session.ask("g").len(), 8 * (64 + 64 * 16 + 70));
 }
 
-/// Registers by the names that GDB knows are the same registers, and what there is nothing for is 0 and stays it.
+/// The standard registers of the architecture are aliases of the same registers. Those without a
+/// counterpart read as 0 and cannot be changed.
 #[test]
 fn standard_names_are_other_names() {
     let mut session = Session::new(&[]);
@@ -235,7 +240,7 @@ fn standard_names_are_other_names() {
         assert_eq!(session.ask(&format!("P{zero:x}={}", hex(0))), "OK");
         assert!(session.ask(&format!("P{zero:x}={}", hex(1))).starts_with('E'));
     }
-    // In a packet of all, the one of two names counts that changes something.
+    // In a packet with all registers, the name whose value changes takes effect.
     let all = session.ask("g");
     let standard = 8 * (64 + 64 * 16 + 9);
     assert_eq!((&all[8 * 9..8 * 10], &all[standard..][..8]), (&*hex(7), &*hex(7)));
@@ -247,7 +252,7 @@ fn standard_names_are_other_names() {
     assert_eq!(session.register(9), 9);
 }
 
-/// Threads, registers and addresses that nobody has are errors of a packet, not the end of a session.
+/// Nonexistent threads, registers and addresses are errors of a packet and do not end the session.
 #[test]
 fn what_there_is_not_is_refused() {
     let mut session = Session::new(&["--threads", "3"]);
@@ -323,12 +328,13 @@ fn watchpoints_stop_behind_the_access() {
         assert_eq!(session.ask("m2000,4"), hex(value));
     }
     assert_eq!(session.ask("z2,2002,1"), "OK");
-    // Nobody reads there.
+    // The program never reads that address.
     assert_eq!(session.ask("Z3,2000,4"), "OK");
     assert_eq!(session.ask("vCont;c"), "W00");
 }
 
-/// An ELF file has names, lines and frames, which the protocol has no packets for.
+/// The symbols, lines and frames of an ELF file are available by monitor commands, because the
+/// protocol does not have packets for them.
 #[test]
 fn monitor_commands_know_calls_and_lines() {
     let folder = tempfile::tempdir().unwrap();
@@ -405,7 +411,7 @@ fn monitor_commands_reach_the_scratchpad() {
     assert!(session.monitor("threads").starts_with("1 core 0 thread 0: "));
     assert!(session.monitor("control").contains("ThreadStatus") || session.monitor("control").contains("11"));
     assert_eq!(session.monitor("findings"), "none\n");
-    // The vector got the scalar in all lanes.
+    // All lanes of the vector have the value of the scalar.
     assert_eq!(session.ask(&format!("p{:x}", VReg::V3.dwarf())), hex(4).repeat(16));
     assert!(session.ask("qfThreadInfo").starts_with('m'));
     session.send("k");
@@ -416,12 +422,13 @@ fn monitor_commands_reach_the_scratchpad() {
 #[test]
 fn a_running_program_is_interrupted() {
     let mut session = Session::new(&["--pc", "0x448"]);
-    // The last instruction, a jump to itself, with the status not set: it hangs, which is reported.
+    // The last instruction jumps to itself without setting the status, so the program hangs, and
+    // the stop reports that.
     let end = address("end");
     assert_eq!(end, 0x448);
     let stop = session.ask("vCont;c");
     assert!(stop.starts_with("T04"), "{stop}");
-    // A longer loop goes on until somebody says stop: jmp . + 4; jmp . - 4
+    // A longer loop runs until an interrupt: jmp . + 4; jmp . - 4
     assert_eq!(
         session.ask(&format!("M3000,8:{}{}", hex(0x7800_0004), hex(0x7803_fffc))),
         "OK"
@@ -440,7 +447,7 @@ fn hardware_threads_are_threads() {
     let mut session = Session::new(&["--threads", "3"]);
     let list = session.ask("qfThreadInfo");
     assert_eq!(list.matches(',').count(), 2, "{list}");
-    // The second one goes a step, the others stay.
+    // Only the second thread executes an instruction.
     let stop = session.ask("vCont;s:2");
     assert!(stop.starts_with("T05"), "{stop}");
     assert!(

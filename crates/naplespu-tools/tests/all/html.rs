@@ -1,4 +1,7 @@
-//! The page of `compile --emit=html`: read as XML, which it is but for its style and its script, and compared with the other forms.
+//! Tests the page of `compile --emit=html`.
+//!
+//! Except for its style and script the page is XML, so it is parsed as XML and compared with the
+//! other outputs.
 
 use roxmltree::{Document, Node, ParsingOptions};
 use std::collections::HashSet;
@@ -23,7 +26,7 @@ fn clif_util(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The page without its style and its script, and these.
+/// Returns the page without its style and script, and the removed text.
 fn split(page: &str) -> (String, String) {
     let mut rest = String::new();
     let mut cut = String::new();
@@ -38,7 +41,7 @@ fn split(page: &str) -> (String, String) {
     (rest + left, cut)
 }
 
-/// Calls `look` with the page as a tree, after what holds for every page has been checked.
+/// Calls `look` with the page as a tree, after checks that apply to all pages.
 fn checked(page: &str, look: impl FnOnce(&Document<'_>)) {
     let (text, cut) = split(page);
     let options = ParsingOptions {
@@ -46,7 +49,7 @@ fn checked(page: &str, look: impl FnOnce(&Document<'_>)) {
         ..ParsingOptions::default()
     };
     let document = Document::parse_with_options(&text, options).unwrap();
-    // Nothing is loaded, by whatever means.
+    // The page does not load anything.
     for word in ["http", "url(", "@import", "import(", "fetch(", "src="] {
         assert!(!cut.contains(word), "{word}");
     }
@@ -88,12 +91,12 @@ fn checked(page: &str, look: impl FnOnce(&Document<'_>)) {
             }
         }
     }
-    // Every instruction has a reason, and bytes.
+    // Each instruction has an origin and bytes.
     for row in rows(&document, "asm") {
         if row.has_attribute("id") {
             assert!(row.attribute("data-r").is_some_and(|rules| !rules.is_empty()) != row.has_attribute("data-m"));
             assert!(row.has_attribute("data-x") && row.has_attribute("data-y"));
-            // A rule is one of CLIF, so there is an instruction of it.
+            // A rule belongs to a CLIF instruction, which must exist.
             assert!(!row.has_attribute("data-r") || row.has_attribute("data-o") && row.has_attribute("data-v"));
         }
     }
@@ -105,7 +108,7 @@ fn has_class(node: &Node<'_, '_>, class: &str) -> bool {
         .is_some_and(|all| all.split(' ').any(|one| one == class))
 }
 
-/// The lines of a column, of all functions.
+/// Returns the lines of a column for all functions.
 fn rows<'a>(document: &'a Document<'a>, column: &'a str) -> impl Iterator<Item = Node<'a, 'a>> {
     let columns = document
         .descendants()
@@ -119,7 +122,7 @@ fn text(node: Node<'_, '_>) -> String {
         .collect()
 }
 
-/// The lines of a form as `compile` prints it.
+/// Returns the lines that `compile` prints for an output.
 fn printed(form: &str, file: &str, settings: &[&str]) -> Vec<String> {
     let arguments = ["compile", "--emit", form, file];
     let text = clif_util(&[&arguments, settings].concat());
@@ -157,7 +160,7 @@ fn all_forms_are_there() {
                     .map(|row| text(row).split(' ').rev().collect())
                     .collect();
                 assert_eq!(bytes, printed("bytes", file, settings), "{file}");
-                // Constants are not shown as vectors.
+                // The page formats constants differently, so lines with `.long` are not compared.
                 let is_inst = |row: &Node<'_, '_>| row.has_attribute("id") && !text(*row).contains(".long");
                 let shown: Vec<String> = rows(document, "asm")
                     .filter(is_inst)
@@ -180,7 +183,8 @@ fn all_forms_are_there() {
     }
 }
 
-/// Without optimization, each instruction comes from itself; with it, from something that is alike.
+/// Without optimization each instruction derives from itself; with optimization it derives from a
+/// similar one.
 #[test]
 fn instructions_are_linked() {
     let file = root().join("filetests/corpus/crc32_bitwise.clif");
@@ -200,7 +204,8 @@ fn instructions_are_linked() {
     });
 }
 
-/// The instructions of the loop are executed as often as it goes round, and the sums are those of `run --timing`.
+/// The instructions of the loop execute once per iteration, and the sums equal those of `run
+/// --timing`.
 #[test]
 fn cycles_are_those_of_the_run() {
     let folder = tempfile::tempdir().unwrap();
@@ -228,7 +233,7 @@ fn cycles_are_those_of_the_run() {
         assert_eq!(executed("b"), 10 + 5 + 3, "{costs:?}");
         assert_eq!(executed("jret"), 3, "{costs:?}");
         let cycles: u64 = costs.iter().map(|(_, cost)| cost.1).sum();
-        // One `run` fails with its status; the report is there all the same.
+        // One `run` fails with its exit status but still prints the report.
         let run = Command::new(env!("CARGO_BIN_EXE_clif-util"))
             .args(["run", "--timing", file])
             .output()
@@ -246,7 +251,7 @@ fn cycles_are_those_of_the_run() {
     });
 }
 
-/// Names and comments are text, whatever is in them.
+/// Names and comments are escaped, whatever they contain.
 #[test]
 fn hostile_text_stays_text() {
     let folder = tempfile::tempdir().unwrap();

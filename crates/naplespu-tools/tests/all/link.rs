@@ -1,4 +1,4 @@
-//! `compile`, `asm`, `link`, `objcopy` and `sim` one after the other, on files.
+//! Tests `compile`, `asm`, `link`, `objcopy` and `sim` in sequence, on files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,8 @@ impl Folder {
         self.0.path().join(name)
     }
 
-    /// Status and both outputs of a command line in the folder.
+    /// Runs a command line in the folder. Returns the exit status, standard output and standard
+    /// error.
     fn run(&self, line: &str) -> (Option<i32>, String, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_clif-util"));
         let output = command
@@ -85,7 +86,7 @@ fn a_program_runs_the_same_in_every_format() {
     assert!(wanted.starts_with("00800000: 2a 00 00 00\n"), "{wanted}");
     for name in ["p.hex", "p_mem.hex", "p_mem_standalone.hex", "p.vh", "p.bin"] {
         folder.good(&format!("objcopy p.elf {name}"));
-        // A flat image has neither addresses nor a start.
+        // A flat image contains neither addresses nor an entry point.
         let place = if name == "p.bin" {
             " --base 0x400 --pc 0x400"
         } else {
@@ -97,7 +98,7 @@ fn a_program_runs_the_same_in_every_format() {
             "{name}"
         );
     }
-    // From one image to another.
+    // Conversion of one image format to another.
     folder.good("objcopy p_mem_standalone.hex again.hex");
     assert_eq!(folder.good("sim again.hex --dump 0x800000:4"), wanted);
     let map = fs::read_to_string(folder.path("p.map")).unwrap();
@@ -106,7 +107,7 @@ fn a_program_runs_the_same_in_every_format() {
     }
 }
 
-/// What throws and catches, in two files.
+/// Two files: one throws, and the other catches.
 const CATCHER: &str = "function %entry(i32) -> i32 system_v {
     sig0 = (i32) -> i32 system_v
     fn0 = %limited sig0
@@ -162,7 +163,7 @@ fn exceptions_of_a_program_are_those_of_a_run() {
             }
         }
     }
-    // Nobody catches the tag of an exception that goes past the last frame.
+    // Without a handler for the tag, the exception leaves the last frame.
     fs::write(
         folder.path("alone.s"),
         "        .globl main\nmain:   movei s0, 200\n        jmp limited\n",
@@ -219,14 +220,14 @@ fn faults_of_files_and_symbols() {
         faults.contains("undefined symbol `main`; the program starts there; `--entry`"),
         "{faults}"
     );
-    // All files that cannot be read.
+    // The message lists all unreadable files.
     let faults = folder.refused("link k.clif m.s -o p.elf");
     assert!(faults.contains("k.clif") && faults.contains("m.s"), "{faults}");
     let whole = fs::read(folder.path("k.o")).unwrap();
     fs::write(folder.path("cut.o"), &whole[..whole.len() / 2]).unwrap();
     assert!(folder.refused("link m.o cut.o -o p.elf").starts_with("error: cut.o: "));
     assert!(folder.refused("sim k.o").contains("link it first"));
-    // Neither objects nor images.
+    // Files that are neither objects nor images.
     for tool in ["nm", "size", "objdump -h", "link"] {
         let faults = folder.refused(&format!("{tool} m.s"));
         assert_eq!(faults, "error: m.s: not an ELF file; it seems to be text\n");
@@ -243,7 +244,7 @@ fn faults_of_files_and_symbols() {
             "{line}: {faults}"
         );
     }
-    // Whoever says what it is gets it.
+    // An explicit format overrides detection.
     folder.good("objcopy -I flat m.s p.bin");
     fs::remove_file(folder.path("p.bin")).unwrap();
     let faults = folder.refused("wasm k.o");
@@ -308,7 +309,7 @@ fn archives_are_listed_by_members() {
     }
 }
 
-/// A trap in the third call, and stores to what is read-only: where they are, and who called.
+/// A trap in the third call and stores to read-only memory are reported with position and callers.
 #[test]
 fn traps_and_forbidden_stores_have_a_back_trace() {
     let folder = Folder::new();
@@ -383,13 +384,13 @@ block0(v0: i32):
             }
         }
     }
-    // A trace says where it is.
+    // The trace contains source positions.
     let (_, trace, _) = folder.run("sim trap.elf --trace");
     assert!(trace.contains("\n# first at t.clif:20\n"), "{trace}");
-    // An image has no names, and may write anywhere.
+    // An image has neither symbols nor protected sections.
     folder.good("objcopy poke.elf poke.hex");
     folder.good("sim poke.hex");
-    // Damaged tables are left out, with a warning.
+    // Damaged tables are skipped with a warning.
     let mut bytes = fs::read(folder.path("trap.elf")).unwrap();
     let at = bytes.windows(3).position(|part| part == b"zR\0").unwrap();
     bytes[at - 9] = 0xff;
@@ -401,7 +402,7 @@ block0(v0: i32):
     );
 }
 
-/// Counts that follow from the code: `%scale` is a product and a return.
+/// The counts follow from the code: `%scale` is a product and a return.
 #[test]
 fn profiles_by_function_line_and_instruction() {
     let folder = Folder::new();
@@ -429,7 +430,7 @@ fn profiles_by_function_line_and_instruction() {
     );
     let text = folded(" --profile-by instruction");
     assert!(text.contains(";scale+0x4 (k.clif:12) 1\n"), "{text}");
-    // For speedscope.
+    // The format of speedscope.
     let all = total(&folder.good("sim p.elf --profile p.json --profile-by line"));
     let file: serde_json::Value = serde_json::from_slice(&fs::read(folder.path("p.json")).unwrap()).unwrap();
     let profile = &file["profiles"][0];
@@ -445,7 +446,7 @@ fn profiles_by_function_line_and_instruction() {
     let samples = profile["samples"].as_array().unwrap();
     let known = |frame: &serde_json::Value| (frame.as_u64().unwrap() as usize) < frames.len();
     assert!(samples.len() == weights.len() && samples.iter().all(|stack| stack.as_array().unwrap().iter().all(known)));
-    // Several threads, and the other format for a name.
+    // Several threads, and an explicit format that overrides the file name's.
     folder.run("sim p.elf --threads 2 --profile q.json --profile-format folded");
     let text = fs::read_to_string(folder.path("q.json")).unwrap();
     assert!(text.contains("thread 1;_start;main;sum;scale 2\n"), "{text}");
@@ -457,14 +458,14 @@ fn profiles_by_function_line_and_instruction() {
     );
 }
 
-/// A place without the number after its name.
+/// Returns a position without the distance from its symbol.
 fn without_distance(place: &str) -> String {
     let (name, rest) = place.split_once("+0x").unwrap();
     let rest = rest.trim_start_matches(|digit: char| digit.is_ascii_hexdigit());
     format!("{name}+{rest}")
 }
 
-/// As `ar` makes it.
+/// Builds an archive in the format of `ar`.
 fn archive(folder: &Folder, members: &[&str]) -> Vec<u8> {
     let mut bytes = b"!<arch>\n".to_vec();
     for member in members {
@@ -479,7 +480,7 @@ fn archive(folder: &Folder, members: &[&str]) -> Vec<u8> {
     bytes
 }
 
-/// The words are those of `docs/machine/formats.md`, written by hand.
+/// The expected text follows `docs/machine/formats.md` and is written by hand.
 #[test]
 fn a_dump_of_an_object() {
     let folder = Folder::new();
@@ -520,7 +521,7 @@ Disassembly of section .text:
     assert_eq!(folder.good("objdump --disassemble --reloc d.o"), text);
     let (status, _, usage) = folder.run("objdump d.o");
     assert!(status == Some(2) && usage.contains("--disassemble"), "{usage}");
-    // In a program, branches say where they lead, and `disasm` knows the names.
+    // In a linked program, branches show their targets, and `disasm` prints symbols.
     folder.good("link m.o k.o -o p.elf");
     let text = folder.good("objdump -d p.elf -j .text");
     assert!(
@@ -531,7 +532,8 @@ Disassembly of section .text:
     assert!(text.starts_with("_start:\n") && text.contains("\nscale:\n"), "{text}");
 }
 
-/// Each line of the source stands before its instructions, in objects, with sections of their own, and in programs.
+/// Each source line precedes its instructions: in objects, with one section per function, and in
+/// programs.
 #[test]
 fn a_dump_with_lines_of_the_source() {
     let folder = Folder::new();
@@ -547,12 +549,13 @@ fn a_dump_with_lines_of_the_source() {
             "{name}: {text}"
         );
     }
-    // Without the file there are numbers.
+    // Without the source file only line numbers are printed.
     fs::remove_file(folder.path("k.clif")).unwrap();
     assert!(folder.good("objdump --source p.elf").contains("\nk.clif:11\n"));
 }
 
-/// Sections and symbols as the tool of binutils prints them, which knows the file for a 32-bit one of any machine.
+/// GNU objdump prints the same sections and symbols. It reads the file as a 32-bit ELF file of an
+/// unknown machine.
 #[test]
 #[ignore = "wants objdump of GNU binutils"]
 fn gnu_objdump_prints_the_same() {
@@ -572,7 +575,7 @@ fn gnu_objdump_prints_the_same() {
     }
 }
 
-/// The letters and values are those of LLVM's tool.
+/// llvm-nm prints the same letters and values.
 #[test]
 #[ignore = "wants llvm-nm"]
 fn llvm_nm_prints_the_same() {
@@ -596,7 +599,8 @@ fn llvm_nm_prints_the_same() {
     }
 }
 
-/// A module of WebAssembly as a program leaves on the device what it gives on the host: on one thread and on eight, as ELF file and as image.
+/// A WebAssembly module as a program on the device has the same results as on the host: on one
+/// thread and on eight, as ELF file and as image.
 #[test]
 fn a_module_becomes_a_program() {
     let folder = Folder::new();
@@ -645,7 +649,7 @@ fn a_module_becomes_a_program() {
             let pages = u64::from_le_bytes(first[8..16].try_into().unwrap()) - (1 << 32);
             grown.push(pages as u32 as i32);
         }
-        // Growing is no atomic operation: threads that ask at once may all get the same page.
+        // `memory.grow` is not atomic, so concurrent calls may return the same page.
         assert!(grown.iter().all(|pages| [1, -1].contains(pages)), "{grown:?}");
         assert!(grown.contains(&1), "{grown:?}");
     }

@@ -1,4 +1,4 @@
-//! All tests of the crate, but for those that want a debugger or a simulation of the hardware.
+//! All tests of the crate except those that need a debugger or a simulation of the hardware.
 
 mod assembly;
 mod cache;
@@ -15,7 +15,8 @@ mod waits;
 use naplespu_reader::panics;
 use std::sync::Once;
 
-/// Lets panics that a test catches print nothing. The hook is that of the process, which all tests share.
+/// Suppresses the output of panics that a test catches. All tests share the panic hook of the
+/// process.
 fn silence_caught_panics() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| std::panic::set_hook(panics::hook(std::panic::take_hook())));

@@ -1,4 +1,5 @@
-//! Kernels of the corpus with hot loops translated to code of the host and without: results, counts, registers and memory are the same.
+//! Runs kernels of the corpus with and without translation of hot loops to host code: results,
+//! counts, registers and memory are the same.
 
 use cranelift_codegen::data_value::DataValue;
 use naplespu_jit::Program;
@@ -9,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-/// What a kernel left behind.
+/// The final state of a kernel.
 struct Ran {
     results: Vec<(Vec<DataValue>, u64)>,
     program: Program,
@@ -76,7 +77,8 @@ fn compare(name: &str, a: &Machine, b: &Machine) {
     assert!(a.scratchpad() == b.scratchpad(), "{name}: scratchpad");
 }
 
-/// The first address at which the memories of two machines differ, of all addresses that either of them has written.
+/// Returns the first address at which the memories of two machines differ, among all addresses that
+/// either machine has written.
 fn difference(a: &Machine, b: &Machine) -> Option<u32> {
     let written = [a, b].map(|machine| machine.memory().written_pages());
     let [one, other] = written.map(|pages| pages.collect::<BTreeMap<u32, &[u8]>>());
@@ -114,7 +116,8 @@ fn one_byte_makes_a_difference() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Runs all kernels in so many threads, and gives instructions and those of them that were translated.
+/// Runs all kernels on `threads` threads. Returns the number of instructions, and how many of them
+/// were translated.
 fn all(threads: usize) -> Result<(u64, u64), Box<dyn Error>> {
     let (mut all, mut translated) = (0, 0);
     for (name, path) in kernels()? {

@@ -1,4 +1,5 @@
-//! `clif-util sim --waits-json`: the file has the stall accounts, and the waits that they are the sums of.
+//! Tests `clif-util sim --waits-json`: the file contains the stall accounts and the waits, whose
+//! sums are the accounts.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -19,7 +20,7 @@ fn the_file_adds_up_to_the_summary() {
     assert!(output.status.success(), "{text}");
     let file: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
 
-    // By cause, from the summary, from the accounts and from the waits.
+    // Cycles by cause, from the summary, the accounts and the waits.
     let line = text
         .lines()
         .find_map(|line| line.strip_prefix("cycles waited: "))
@@ -43,7 +44,7 @@ fn the_file_adds_up_to_the_summary() {
     }
     assert_eq!(summary, accounts);
     assert_eq!(summary, waits);
-    // The second float sum of each round waits for the first one.
+    // The second float sum of each iteration waits for the first one.
     let float =
         file["waits"].as_array().unwrap().iter().find(|wait| {
             wait["cause"] == "float result" && wait["at"]["pc"] == 20 && wait["awaited"]["at"]["pc"] == 12

@@ -1,4 +1,5 @@
-//! The erratum `repeated_instruction_line_miss`: chains of jumps through lines of a few sets of the instruction cache.
+//! Tests the erratum `repeated_instruction_line_miss` by chains of jumps through lines of a few
+//! sets of the instruction cache.
 
 use crate::{Outcome, Random, clif_util, run};
 use npu_mc::machine;
@@ -6,16 +7,17 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-/// Where lines of set 0 start, and the distance between two lines of a set.
+/// The first line of set 0, and the distance between two lines of a set.
 const FIRST: u32 = 0x4000;
 const SETS: u32 = machine::ICACHE_SETS;
 const LINE: u32 = machine::CACHE_LINE;
 /// The line in which all threads end.
 const LAST: u32 = 0x3fc0;
-/// Visits of a line, each at a word of its own. What is fetched behind a jump stays in the line.
+/// The largest number of visits of a line, each at a different word. The fetch after a jump stays
+/// in the line.
 const MOST_VISITS: usize = 6;
 
-/// Assembly of threads that visit lines in an order.
+/// Returns the assembly of threads that visit lines in an order.
 fn chain(lines: &[u32]) -> Outcome<String> {
     let mut text = String::from(".org 0x400\n_start: jmp visit0\n");
     let mut visits: Vec<(u32, u32)> = Vec::new();
@@ -36,7 +38,7 @@ fn chain(lines: &[u32]) -> Outcome<String> {
     Ok(text)
 }
 
-/// Lines of a few sets in a random order.
+/// Returns lines of a few sets in random order.
 fn random_chain(random: &mut Random) -> Vec<u32> {
     let sets: Vec<u32> = (0..1 + random.below(4))
         .map(|_| random.below(SETS.into()) as u32)
@@ -53,7 +55,8 @@ fn random_chain(random: &mut Random) -> Vec<u32> {
     lines
 }
 
-/// Which threads end, as a command prints it, and whether it printed a word.
+/// Returns which threads end, according to the output of a command, and whether the output contains
+/// a word.
 fn ended(command: &mut Command, word: &str) -> Outcome<(Vec<bool>, bool)> {
     let output = command.output()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
@@ -80,7 +83,7 @@ fn assemble(folder: &Path, lines: &[u32]) -> Outcome<std::path::PathBuf> {
     Ok(image)
 }
 
-/// The same threads hang on the hardware and on the model.
+/// Checks that the same threads hang on the hardware and on the model.
 pub fn on_the_hardware(simulator: &Path) -> Outcome<()> {
     let folder = tempfile::tempdir()?;
     let mut hung = 0;
@@ -109,8 +112,9 @@ pub fn on_the_hardware(simulator: &Path) -> Outcome<()> {
     }
 }
 
-/// A chain that requests a line again: how many lines it visits before, how many between, of which two are in its set, and whether
-/// two threads hang on the hardware.
+/// Chains that request a line again: the number of lines before the first visit, the number of
+/// lines between the visits (two of them in the same set), and whether two threads hang on the
+/// hardware.
 const REPEATS: [(u32, u32, bool); 10] = [
     (0, 2, true),
     (1, 2, true),
@@ -124,7 +128,8 @@ const REPEATS: [(u32, u32, bool); 10] = [
     (0, 7, false),
 ];
 
-/// The model lets a thread hang where the hardware was seen to, never one thread alone, and names the erratum.
+/// Checks that the model lets a thread hang in the cases measured on the hardware, never with one
+/// thread, and names the erratum.
 pub fn on_the_simulator() -> Outcome<()> {
     let folder = tempfile::tempdir()?;
     for (before, between, expected) in REPEATS {

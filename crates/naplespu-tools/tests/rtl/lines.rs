@@ -1,12 +1,14 @@
-//! Run lines of filetests on the hardware description and on the timing model.
+//! Runs the run lines of filetests on the hardware description and on the timing model.
 //!
-//! The functions of a file are compiled and linked once for each level of optimization. The lines of the file become one
-//! program: a driver sets the registers and the stack as the host does for each line, calls, and stores results and the
-//! registers that a callee preserves. All threads run all lines and meet at a barrier before each one. Both machines run the
-//! same image, and what they stored has to be equal.
+//! The functions of a file are compiled and linked once for each optimization level. The lines of
+//! the file become one program. For each line a driver sets the registers and the stack as the host
+//! does, calls the function, and stores results and callee-saved registers. All threads run all
+//! lines and meet at a barrier before each one. Both machines run the same image, and the stored
+//! values must be equal.
 //!
-//! A line does not fit if it traps, takes too long, or passes values through memory of the host; the reasons are counted.
-//! Variables choose a part: `RTL_FILTER` (a part of the file's path), `RTL_PART` (`i/n`), `RTL_THREADS` (1 or 8 alone).
+//! A line is skipped if it traps, takes too long, or passes values through memory of the host; the
+//! reasons are counted. Variables select a part: `RTL_FILTER` (a part of the file's path),
+//! `RTL_PART` (`i/n`), `RTL_THREADS` (only 1 or 8).
 
 use crate::{Outcome, memory_of, root};
 use cranelift_codegen::data_value::DataValue;
@@ -25,55 +27,57 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-/// Where the driver stands, above the code of functions: a line whose call meets the erratum `repeated_instruction_line_miss` in the
-/// first place because of the driver ends in the second.
+/// Addresses of the driver, above the code of functions. If a line meets the erratum
+/// `repeated_instruction_line_miss` because of the driver's first address, it is run again with the
+/// second.
 const DRIVERS: [u32; 2] = [0x2800_0000, 0x2800_0400];
-/// Where results are, a page for each thread.
+/// The address of the results, and the size of each thread's page in bytes.
 const RESULTS: u32 = 0x3000_0000;
 const RESULT_PAGE: u32 = 0x1_0000;
-/// Bytes of the results of a line.
+/// The size of the results of a line in bytes.
 const RESULT_BYTES: u32 = 512;
-/// Lines of one program, and the instructions that they may take on one thread.
+/// The limits of lines in one program, and of its instructions on one thread.
 const MOST_LINES: usize = 100;
 const MOST_STEPS: u64 = 400_000;
-/// Instructions of one line.
+/// The limit of instructions of one line.
 const LINE_STEPS: u64 = 60_000;
-/// Cycles for each instruction of each thread, with which the hardware has to get by.
+/// The limit of cycles on the hardware for each instruction of each thread.
 const CYCLES_PER_STEP: u64 = 60;
-/// Argument and result registers.
+/// The number of argument and result registers.
 const PASSED: u8 = 8;
-/// Ranges of memory that a program can use: code, data, thread-local storage.
+/// The memory ranges of a program: code, data, thread-local storage.
 const RANGES: [u32; 3] = [0x1000, 0x4000_0000, 0xdf80_0000];
-/// Bytes of zeros after which a range ends.
+/// A range ends after this many bytes of zeros.
 const GAP: usize = 0x2_0000;
 
-/// A line that fits: the state at the entry of the function.
+/// A line that can run: the state at the entry of the function.
 struct Line {
     name: String,
     entry: u32,
     scalars: Vec<(u8, u32)>,
     vectors: Vec<(u8, [u32; 16])>,
     steps: u64,
-    /// Words and vectors of results.
+    /// The number of words and of vectors in the results.
     words: u32,
     returned_vectors: u32,
-    /// Whether threads that run it see each other's changes.
+    /// Whether threads that run the line observe each other's stores.
     shares: bool,
 }
 
-/// What all lines came to.
+/// The results of all lines.
 #[derive(Default)]
 pub struct Sum {
     ran: BTreeMap<u32, usize>,
     left_out: BTreeMap<&'static str, usize>,
     wrong: Vec<String>,
-    /// Lines that end only with the driver in the second place.
+    /// Lines that end only with the driver at the second address.
     moved: usize,
     /// Lines that meet the erratum `repeated_instruction_line_miss`.
     hung: Vec<String>,
 }
 
-/// How many words of registers a signature needs for values, or why it does not fit.
+/// Returns the number of register words that a signature needs for values, or why the line is
+/// skipped.
 fn passed(signature: &Signature) -> Result<(u32, u32), &'static str> {
     let count = |types: &mut dyn Iterator<Item = cranelift_codegen::ir::Type>| {
         let (mut words, mut vectors) = (0, 0);
@@ -97,13 +101,14 @@ fn passed(signature: &Signature) -> Result<(u32, u32), &'static str> {
     Ok((words, vectors))
 }
 
-/// A program, with the lines of a file that fit.
+/// A program with the lines of a file that can run.
 struct Batch {
     program: Program,
     lines: Vec<Line>,
 }
 
-/// Whether a function changes words of the scratchpad, which the threads of a core share, and reads them back.
+/// Returns whether a function stores to the scratchpad, which the threads of a core share, and
+/// loads from it.
 fn shares(func: &Function) -> bool {
     let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
     let mut opcodes = insts.map(|inst| func.dfg.insts[inst].opcode());
@@ -114,7 +119,7 @@ fn shares(func: &Function) -> bool {
 fn batch(file: &ClifFile, config: &Config, sum: &mut Sum) -> Outcome<Batch> {
     let mut program = Program::new(config.isa()?);
     for case in &file.functions {
-        // Those that are refused are refused when they are called.
+        // The error of a refused function is reported when the function is called.
         let _ = program.define(&case.func);
     }
     let mut lines: Vec<Line> = Vec::new();
@@ -127,7 +132,7 @@ fn batch(file: &ClifFile, config: &Config, sum: &mut Sum) -> Outcome<Batch> {
                 return;
             }
         };
-        // The state at the entry, with all functions that it needs linked.
+        // A call without steps links all required functions and sets the state at the entry.
         program.set_step_limit(0);
         let _ = program.call(name, args);
         let Ok(module) = program.module() else { return };
@@ -167,7 +172,7 @@ fn batch(file: &ClifFile, config: &Config, sum: &mut Sum) -> Outcome<Batch> {
     Ok(Batch { program, lines })
 }
 
-/// Calls `each` for every run line, with the name of the function, the function and the arguments.
+/// Calls `each` for each run line, with the name of the function, the function and the arguments.
 fn each_line(file: &ClifFile, mut each: impl FnMut(&str, &Function, &[DataValue])) {
     let mut faults = Vec::new();
     let mut lines = RunLines::collect(file, false, &mut faults);
@@ -178,7 +183,7 @@ fn each_line(file: &ClifFile, mut each: impl FnMut(&str, &Function, &[DataValue]
     });
 }
 
-/// Assembly of a driver for some lines.
+/// Returns the assembly of a driver for some lines.
 fn driver(lines: &[&Line], threads: u32) -> Outcome<String> {
     let mut text = String::new();
     let set = |text: &mut String, register: &str, value: u32| {
@@ -193,7 +198,7 @@ fn driver(lines: &[&Line], threads: u32) -> Outcome<String> {
     let stride = naplespu_jit::stack_top(0) - naplespu_jit::stack_top(1);
     let mut data = String::new();
     for (number, line) in lines.iter().enumerate() {
-        // Nothing in registers outlives a line.
+        // No line depends on registers of the line before.
         text += "movei rm, 0xffff\nmovei s40, 1\n";
         writeln!(
             text,
@@ -215,7 +220,8 @@ fn driver(lines: &[&Line], threads: u32) -> Outcome<String> {
         }
         text += "sub_i32 sp, sp, s42\n";
         set(&mut text, "s43", line.entry)?;
-        // The return address is not lost: something stands between.
+        // The `movei` between the write of `ra` and the jump prevents the loss of the return
+        // address.
         text += "addi ra, pc, 12\nmovei tr, 0\njmp s43\nmovei s40, 2\nread_cr s41, s40\nshli s41, s41, 16\n";
         set(&mut text, "s42", RESULTS + number as u32 * RESULT_BYTES)?;
         text += "add_i32 s42, s42, s41\n";
@@ -239,7 +245,7 @@ fn driver(lines: &[&Line], threads: u32) -> Outcome<String> {
     Ok(text)
 }
 
-/// The words of a program's memory that are not zero, by address.
+/// Returns the nonzero words of a program's memory by address.
 fn image(program: &mut Program) -> Outcome<BTreeMap<u32, u32>> {
     let module = program.module()?;
     let mut words = BTreeMap::new();
@@ -275,7 +281,7 @@ fn assemble(text: &str, base: u32) -> Outcome<Linked> {
     Ok(link(&object, &placement).map_err(faults)?)
 }
 
-/// What a machine has where results are, by thread.
+/// The results of a machine, by thread.
 struct Results {
     threads: Vec<Vec<u32>>,
 }
@@ -296,11 +302,11 @@ fn on_the_model(
         machine.boot(thread, base);
     }
     machine.enable(0, (1 << threads) - 1);
-    // Threads that wait for a lock execute far more than one alone.
+    // Threads that wait for a lock execute far more instructions than one thread alone.
     let limit = 20 * MOST_STEPS * u64::from(threads);
     match machine.run_timed(&mut Timing::new(TimingConfig::default()), limit, &mut NoSink) {
         Halt::Ended => {}
-        // The others may wait for a thread that hangs.
+        // Other threads may wait for a thread that hangs.
         _ if machine
             .findings()
             .iter()
@@ -327,7 +333,7 @@ fn on_the_model(
     }))
 }
 
-/// Runs a program on the hardware; gives nothing if it hangs.
+/// Runs a program on the hardware. Returns `None` if it hangs.
 fn on_the_hardware(
     simulator: &Path,
     image: &Path,
@@ -367,15 +373,16 @@ fn on_the_hardware(
     Ok(Some(Results { threads }))
 }
 
-/// What some lines came to.
+/// The comparison of some lines.
 enum Compared {
     /// The lines whose results differ.
     Ended(Vec<String>),
-    /// A thread never fetches again: on the model, or on the hardware when several lines run in one program.
+    /// A thread stops fetching: on the model, or on the hardware when several lines run in one
+    /// program.
     Hangs,
 }
 
-/// Runs some lines on the model, and on the hardware if it is there.
+/// Runs some lines on the model, and on the hardware if it is available.
 fn compare(
     simulator: Option<&Path>,
     words: &BTreeMap<u32, u32>,
@@ -396,7 +403,7 @@ fn compare(
     // An access that traps ends its thread.
     let mut text = String::from("@00000380\n62e8000c 6200002c 6ce80000 78000000\n");
     for (address, word) in words {
-        // A word on the line of an address is ignored.
+        // The simulator ignores a word on the line of an address.
         writeln!(text, "@{address:08x}\n{word:08x}")?;
     }
     text += &String::from_utf8(linked.image.write(Format::HexWords)?)?;
@@ -417,7 +424,8 @@ fn compare(
     };
     let found = match found? {
         Some(found) => found,
-        // With locks, the cycles of the hardware and of the model differ, so the hardware can meet the erratum alone. Each line has to end alone.
+        // With locks, the cycles of hardware and model differ, so possibly only the hardware meets
+        // the erratum. Each line is then run separately.
         None if lines.len() > 1 => return Ok(Compared::Hangs),
         None => return Err("the hardware hangs, and the model ends".into()),
     };
@@ -438,7 +446,7 @@ fn compare(
     Ok(Compared::Ended(wrong))
 }
 
-/// Runs the lines of one file at one level.
+/// Runs the lines of one file at one optimization level.
 fn file_at(simulator: Option<&Path>, path: &Path, level: &str, threads: &[u32], sum: &mut Sum) -> Outcome<()> {
     let file = ClifFile::parse(&path.display().to_string(), &std::fs::read(path)?);
     if !file.faults.is_empty() || !file.header.has_test("run") {
@@ -476,7 +484,8 @@ fn file_at(simulator: Option<&Path>, path: &Path, level: &str, threads: &[u32], 
             let [first, second] = DRIVERS;
             let compared = compare(simulator, &words, part, threads, first);
             if let Ok(Compared::Hangs) = compared {
-                // The code of a line replaces what another one left in the instruction cache: each has to end alone.
+                // The code of one line can evict that of another from the instruction cache, so
+                // each line is run separately.
                 for line in part.chunks(1) {
                     let mut compared = compare(simulator, &words, line, threads, first);
                     if let Ok(Compared::Hangs) = compared {
@@ -494,7 +503,7 @@ fn file_at(simulator: Option<&Path>, path: &Path, level: &str, threads: &[u32], 
 }
 
 impl Sum {
-    /// Adds what some lines came to.
+    /// Adds the result of some lines.
     fn add(&mut self, result: Outcome<Compared>, path: &Path, level: &str, part: &[&Line], threads: u32) {
         let names: Vec<&str> = part.iter().map(|line| line.name.as_str()).collect();
         let place = format!("{} at opt_level={level}", path.display());
@@ -511,7 +520,7 @@ impl Sum {
     }
 }
 
-/// All filetests, or the part that the variables choose.
+/// Runs all filetests, or the part that the variables select.
 pub fn filetests(simulator: Option<&Path>) -> Outcome<()> {
     let filter = std::env::var("RTL_FILTER").unwrap_or_default();
     let part = std::env::var("RTL_PART").unwrap_or_else(|_| "1/1".to_owned());

@@ -1,10 +1,15 @@
-//! The table of the erratum `lost_result_before_taken_branch`, `lost_results.tsv`, from which `docs/errata.md` is made: each
-//! row is a program. The simulator runs it always, the hardware description where there is one.
+//! Runs the programs of `lost_results.tsv`, the table of the erratum
+//! `lost_result_before_taken_branch` in `docs/errata.md`.
 //!
-//! Before each program s0 = 7, s1 = 3, s3 = 7.0, s5 = 3.0, s9 = 1, s10 = 0, and all lanes of v0, v1, v3, v5 likewise. s6 is the
-//! address of a word 3 that is in the data cache, s8 of a word 0 that is not, s10 of a word 3 in the scratchpad. s2 is 100,
-//! s46 and ra are the address of the target, s45 the address after the branch. Everything runs twice, because a miss of an
-//! instruction line at the target gives the result time to arrive.
+//! Each row is a program. The simulator always runs it; the hardware description runs it if
+//! available.
+//!
+//! Before each program s0 = 7, s1 = 3, s3 = 7.0, s5 = 3.0, s9 = 1, s10 = 0, and all lanes of v0,
+//! v1, v3 and v5 have the values of the scalars with the same numbers. s6 is the address of a word
+//! 3 in the data cache, s8 of a word 0 outside of the cache, s10 of a word 3 in the scratchpad. s2
+//! is 100, s46 and ra are the address of the target, and s45 is the address after the branch. Each
+//! program runs twice, because an instruction cache miss at the target gives the result time to
+//! arrive.
 
 use crate::{Outcome, clif_util, memory_of, run};
 use std::fmt::Write as _;
@@ -14,24 +19,25 @@ use std::process::Command;
 /// The rows of the table.
 const TABLE: &str = include_str!("lost_results.tsv");
 
-/// Where the results are.
+/// The address of the results.
 const RESULTS: u32 = 0x70_0000;
 
-/// The simulator reports the loss of the result of a load that misses, and goes on with the right value.
+/// For the lost result of a load that misses, the simulator reports a finding and continues with
+/// the correct value.
 const MISSES: &str = "load that misses";
 
-/// Rows of one program. The instruction cache has to hold it.
+/// The number of rows in one program, which must fit the instruction cache.
 const ROWS: usize = 8;
 
-/// A program and what it leaves.
+/// A program and its results.
 struct Row {
     name: String,
     before: Vec<String>,
     branch: String,
     target: Vec<String>,
-    /// The result on the hardware; none if it is an address that depends on everything before.
+    /// The result on the hardware; `None` if it is an address that depends on the preceding code.
     machine: Option<u32>,
-    /// The result with two instructions more before the branch.
+    /// The result with two more instructions before the branch.
     right: u32,
 }
 
@@ -59,7 +65,8 @@ const INIT: &str = "movei s0, 7\nmovei s1, 3\nmovei s9, 1\nmovei s10, 0\nitof_i3
     moveih s8, 0x50\nmoveil s8, 0\nadd_i32 s8, s8, s30\nmove_i32 v3, s3\nmove_i32 v5, s5\nmove_i32 v0, s0\nmove_i32 v1, s1\n\
     store32_scratchpad s1, (s10)\nstore32 s1, (s6)\nload32 s2, (s6)\nmovei s2, 100\nmovei v2, 100\nmovei s4, 0\nmovei v4, 0\n";
 
-/// Text of a program with these rows. `spaced` puts two instructions more before each branch.
+/// Returns the text of a program with these rows. `spaced` inserts two more instructions before
+/// each branch.
 fn program(rows: &[Row], spaced: bool) -> Outcome<String> {
     let settle = "addi s20, s20, 1\n".repeat(10);
     let mut text = format!(
@@ -104,7 +111,7 @@ fn program(rows: &[Row], spaced: bool) -> Outcome<String> {
     Ok(text)
 }
 
-/// The result of each row, with a command that runs an image and prints memory.
+/// Returns the result of each row. `on` builds the command that runs an image and prints memory.
 fn results(rows: &[Row], spaced: bool, mut on: impl FnMut(&Path, &str) -> Command) -> Outcome<Vec<u32>> {
     let folder = tempfile::tempdir()?;
     let mut all = Vec::new();
@@ -126,7 +133,7 @@ fn results(rows: &[Row], spaced: bool, mut on: impl FnMut(&Path, &str) -> Comman
     }
 }
 
-/// What is wrong with the results of all rows.
+/// Checks the results of all rows.
 fn check(mut on: impl FnMut(&Path, &str) -> Command, is_hardware: bool) -> Outcome<()> {
     let rows = rows()?;
     let found = results(&rows, false, &mut on)?;
@@ -152,8 +159,8 @@ fn check(mut on: impl FnMut(&Path, &str) -> Command, is_hardware: bool) -> Outco
     if wrong.is_empty() { Ok(()) } else { Err(wrong.into()) }
 }
 
-/// The simulator, by its definition and with the model of cycles. It has no values for the return address of a call that float
-/// results delay.
+/// Tests the simulator's definition and its timing model. They do not model the return address of a
+/// call that float results delay.
 pub fn on_the_simulator() -> Outcome<()> {
     for timing in [false, true] {
         check(
@@ -170,7 +177,7 @@ pub fn on_the_simulator() -> Outcome<()> {
     Ok(())
 }
 
-/// The hardware description, with zeros and with random values in its registers.
+/// Tests the hardware description, with zeros and with random values in its registers.
 pub fn on_the_hardware(simulator: &Path) -> Outcome<()> {
     for seed in ["", "1", "77"] {
         check(

@@ -1,8 +1,10 @@
-//! Programs on the hardware description and on the model: memory and cycles.
+//! Compares programs on the hardware description and on the model: memory and cycles.
 //!
-//! The variable `NPUSIM` names a program that runs the hardware description of one core; without it the tests are reported as ignored.
-//! Compiled functions get a `main` in front that loads the arguments of a run line, calls, and stores the results where both runs are compared. The linker's start-up code runs before it.
-//! The hardware starts twice: with zeros and with random values in its registers, memories and undriven nets.
+//! The variable `NPUSIM` names a program that runs the hardware description of one core. Without it
+//! the tests are reported as ignored. Compiled functions get a `main` that loads the arguments of a
+//! run line, calls the function, and stores the results for the comparison. The linker's start-up
+//! code runs before it. The hardware starts twice: with zeros and with random values in its
+//! registers, memories and undriven nets.
 
 mod line_misses;
 mod lines;
@@ -13,16 +15,18 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-/// Where each thread stores its results, and the bytes that each has there.
+/// The address of the results, and the size of each thread's results in bytes.
 const RESULTS: u32 = 0x0070_0000;
 const RESULT_BYTES: u32 = 64;
-/// Cycles after which the hardware is stopped.
+/// The limit of cycles on the hardware.
 const MAX_CYCLES: u32 = 700_000;
-/// Percent by which the cycles of a program may be off, and those of all compiled kernels on average: what docs/timing.md says.
+/// The largest error of cycles in percent for a program, and for the mean of all compiled kernels,
+/// as in docs/timing.md.
 const WORST: f64 = 2.0;
 const MEAN: f64 = 0.3;
 
-/// A kernel of the corpus and the argument of one of its run lines, small enough for the hardware description.
+/// A kernel of the corpus and the argument of one of its run lines, small enough for the hardware
+/// description.
 const KERNELS: [(&str, i32); 29] = [
     ("base64", 7),
     ("bitcount", 7),
@@ -55,7 +59,7 @@ const KERNELS: [(&str, i32); 29] = [
     ("xtea", 7),
 ];
 
-/// Filetests with functions that take and give words: file, function, arguments.
+/// Filetests with functions on words: file, function, arguments.
 const FILETESTS: [(&str, &str, &[i32]); 5] = [
     ("call/tail_deep", "deep", &[1000]),
     ("call/recursion", "fact", &[12]),
@@ -103,7 +107,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Runs a command; gives what it printed, or an error with it if it failed.
+/// Runs a command and returns its output. If it fails, the error contains the output.
 fn run(command: &mut Command) -> Outcome<String> {
     let output = command.output()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -119,7 +123,7 @@ fn clif_util() -> Command {
     Command::new(env!("CARGO_BIN_EXE_clif-util"))
 }
 
-/// The hardware description takes the cycles that were recorded for each fact.
+/// Checks that the hardware description takes the recorded cycles for each fact.
 fn facts(simulator: &Path) -> Outcome<()> {
     let folder = root().join("crates/npu-sim/tests/sim/facts");
     let mut command = Command::new(simulator);
@@ -129,15 +133,15 @@ fn facts(simulator: &Path) -> Outcome<()> {
     run(&mut command).map(drop)
 }
 
-/// What a program came to.
+/// The result of a program.
 #[derive(Debug, PartialEq, Eq)]
 struct Run {
     cycles: u64,
-    /// Words of memory.
+    /// The words of memory.
     memory: Vec<u32>,
 }
 
-/// The number before or after a word of a text.
+/// Returns the number before or after a word of a text.
 fn number(text: &str, find: impl Fn(&str) -> Option<&str>) -> Outcome<u64> {
     let found = text
         .lines()
@@ -146,12 +150,12 @@ fn number(text: &str, find: impl Fn(&str) -> Option<&str>) -> Outcome<u64> {
     Ok(found.trim().parse()?)
 }
 
-/// The words of memory that the hardware description or `clif-util sim` printed.
+/// Returns the words of memory in the output of the hardware description or of `clif-util sim`.
 fn memory_of(text: &str) -> Outcome<Vec<u32>> {
     let mut memory = Vec::new();
     if let Some((_, dump)) = text.rsplit_once("mem:") {
         for word in dump.split_whitespace().filter(|word| !word.starts_with('@')) {
-            // Counters may follow on the line of the last word.
+            // Counters may follow the last word on the same line.
             memory.push(u32::from_str_radix(word.get(..8).unwrap_or(word), 16)?);
         }
         return Ok(memory);
@@ -198,7 +202,7 @@ fn on_the_model(image: &Path, threads: u32, bytes: u32) -> Outcome<Run> {
     Ok(Run { cycles, memory })
 }
 
-/// Runs an image on both; gives by how many percent the model's cycles are off.
+/// Runs an image on both. Returns the error of the model's cycles in percent.
 fn compare(simulator: &Path, name: &str, image: &Path, threads: u32) -> Outcome<f64> {
     let bytes = threads * RESULT_BYTES;
     let expected = on_hardware(simulator, image, threads, None, bytes)?;
@@ -236,7 +240,7 @@ fn link(folder: &Path, file: &Path, function: &str, arguments: &[i32]) -> Outcom
         )?;
     }
     writeln!(main, "        jmpsr \"{function}\"")?;
-    // The results of a thread have a line of their own.
+    // The results of each thread are in a separate cache line.
     writeln!(
         main,
         "        movei s41, 2\n        read_cr s41, s41\n        shli s41, s41, 6"
@@ -281,7 +285,8 @@ fn corpus(simulator: &Path, threads: u32) -> Outcome<()> {
         let file = root().join(format!("filetests/corpus/{kernel}.clif"));
         let image = link(folder.path(), &file, kernel, &[argument])?;
         if on_the_model(&image, threads, 4)?.cycles > u64::from(MAX_CYCLES) / 2 {
-            // Too long for the hardware description: floats of IEEE 754 on eight threads.
+            // Skips IEEE 754 floats on eight threads, which take too long on the hardware
+            // description.
             continue;
         }
         sum += compare(simulator, kernel, &image, threads)?.abs();
@@ -323,7 +328,8 @@ impl Random {
     }
 }
 
-/// A random CLIF function `%f(i32) -> i32` with a loop, arithmetic, and loads and stores of its stack.
+/// Returns a random CLIF function `%f(i32) -> i32` with a loop, arithmetic, and loads and stores of
+/// its stack.
 fn random_function(random: &mut Random) -> Outcome<String> {
     let mut text = String::from(
         "function %f(i32) -> i32 {\n    ss0 = explicit_slot 1024\nblock0(v0: i32):\n    v1 = iconst.i32 0\n    \

@@ -1,5 +1,7 @@
-//! Looks at finished machine code for what the hardware gets wrong: every function of the filetests and the corpus is
-//! compiled, and its words are decoded and checked, independently of the passes that avoid the errata.
+//! Checks finished machine code for hardware errata, independently of the passes that avoid them.
+//!
+//! The tests compile each function of the filetests and the corpus, decode the code and check the
+//! instructions.
 
 mod undriven;
 
@@ -24,14 +26,14 @@ fn isa(opt_level: &str, target: &[(&str, &str)]) -> Arc<Isa> {
     builder.finish(Flags::new(flags)).expect("settings that go together")
 }
 
-/// Every function under `filetests/`, and those of the runtime.
+/// Returns all functions under `filetests/`, and those of the runtime.
 fn functions() -> Vec<Function> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../filetests");
     let mut functions = naplespu_runtime::functions().expect("the runtime");
     for path in runner::find(&[root]).expect("the folder") {
         let file = ClifFile::parse(&path.display().to_string(), &std::fs::read(&path).expect("a file"));
         assert!(file.faults.is_empty(), "{}", file.source.render(&file.faults));
-        // Those of `test verifier` are there to be wrong.
+        // Functions of `test verifier` are invalid on purpose.
         if !file.header.has_test("verifier") {
             functions.extend(file.functions.into_iter().map(|case| case.func));
         }
@@ -39,7 +41,8 @@ fn functions() -> Vec<Function> {
     functions
 }
 
-/// Compiles every function that the target does not refuse; gives their number.
+/// Compiles all functions and calls `check` for those that the target does not refuse. Returns
+/// their number.
 fn for_each_function(isa: &Isa, mut check: impl FnMut(&str, &CompiledCode)) -> usize {
     static FUNCTIONS: LazyLock<Vec<Function>> = LazyLock::new(functions);
     let mut count = 0;
@@ -54,13 +57,13 @@ fn for_each_function(isa: &Isa, mut check: impl FnMut(&str, &CompiledCode)) -> u
             Err(error) => panic!("{}: {error}", ctx.func.name),
         }
     }
-    // Few are there to be refused.
+    // Only few functions are meant to be refused.
     assert!(count > FUNCTIONS.len() * 9 / 10, "{count} of {}", FUNCTIONS.len());
     count
 }
 
 fn decode(code: &CompiledCode) -> Vec<Inst> {
-    // Constants stand after the code.
+    // Constants follow the code.
     let words = code.bytes[..code.pool_start as usize]
         .chunks_exact(4)
         .map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
@@ -69,18 +72,25 @@ fn decode(code: &CompiledCode) -> Vec<Inst> {
         .collect()
 }
 
-/// Cycles from issue to issue from which on a result is lost when the wait for it is forgotten: an instruction at the target of
-/// a taken branch can issue 9 cycles after it, and if that writes the register, the result may not come 2 cycles later.
+/// The distance in cycles between two issues from which a result can be lost if the processor
+/// forgets to wait for it.
+///
+/// An instruction at the target of a taken branch can issue 9 cycles after the branch. If it writes
+/// the same register, the pending result must not arrive 2 cycles later.
 const LOST_DISTANCE: u32 = 11;
 
-/// Instructions at the target of a branch that can meet an integer result which float results delay.
+/// The number of instructions at a branch target that can conflict with an integer result that
+/// float results delay.
 const MET_AT_TARGET: usize = 3;
 
-/// A distance that has no bound.
+/// The distance for a result with unbounded latency.
 const MISS: u32 = u32::MAX;
 
-/// Cycles from the issue of an instruction to that of one that needs its result, as measured on the hardware (`docs/machine/pipeline.md`);
-/// 0 without a result. Not td's numbers, which the compiler goes by.
+/// Returns the cycles from the issue of an instruction to the issue of a user of its result, or 0
+/// without a result.
+///
+/// The numbers are measurements of the hardware (`docs/machine/pipeline.md`), independent of td's
+/// numbers, which the compiler uses.
 fn distance(mnemonic: &str) -> u32 {
     match mnemonic.trim_end_matches(".m") {
         "fadd_f32" | "fsub_f32" => 12,
@@ -100,25 +110,26 @@ fn is_branch(mnemonic: &str) -> bool {
     matches!(mnemonic, "jmp" | "jmpsr" | "jret" | "beqz" | "bnez")
 }
 
-/// What stands before the branches of a function.
+/// The findings before the branches of a function.
 #[derive(Default)]
 struct BeforeBranches {
-    /// Pairs of instructions of which the second is a branch that can make the result of the first get lost.
+    /// Pairs of an instruction and a branch, where the branch can cause the loss of the result.
     lost: Vec<String>,
-    /// The same for integer results, which float results may delay at the write port.
+    /// Pairs that lose an integer result only because float results delay it at the write port.
     behind_floats: Vec<String>,
-    /// How often a store stands between such a pair. It takes an issue slot, which is enough on the hardware.
+    /// The number of pairs with a store between instruction and branch. The store takes an issue
+    /// slot, which avoids the erratum.
     stores: usize,
 }
 
-/// Whether the float unit, whose results go first, computes the result.
+/// Returns whether the float unit computes the result. Its results have priority at the write port.
 fn is_float(inst: &Inst) -> bool {
     let name = inst.desc().mnemonic;
     name.ends_with("_f32") || name.ends_with("_f32.m") || name.starts_with("itof") || name.starts_with("ftoi")
 }
 
-/// Whether one of the first instructions at the target of a branch uses a register that another instruction writes. Targets
-/// in other functions may use every register.
+/// Returns whether one of the first instructions at the target of a branch uses a register that
+/// `writer` writes. Code of other functions may use every register.
 fn meets_at_target(code: &[(u32, &Inst)], branch: (u32, &Inst), writer: &Inst) -> bool {
     let known = matches!(branch.1.desc().mnemonic, "jmp" | "beqz" | "bnez");
     let Some(offset) = branch
@@ -143,7 +154,7 @@ fn meets_at_target(code: &[(u32, &Inst)], branch: (u32, &Inst), writer: &Inst) -
 fn before_branches(insts: &[Inst]) -> BeforeBranches {
     let mut found = BeforeBranches::default();
     let waits = |before: &Inst, branch: &Inst| before.defs().any(|def| branch.uses().any(|used| used == def));
-    // A `nop` is fetched but takes no issue slot.
+    // A `nop` is fetched but does not take an issue slot.
     let addressed = (0u32..).step_by(4).zip(insts);
     let issued: Vec<(u32, &Inst)> = addressed.filter(|(_, inst)| inst.desc().mnemonic != "nop").collect();
     let has_floats = insts.iter().any(is_float);
@@ -156,7 +167,8 @@ fn before_branches(insts: &[Inst]) -> BeforeBranches {
         if let Some(late) = before(1).filter(late) {
             found.lost.push(format!("{late} / {branch}"));
         }
-        // `tr` is what separates; the link of an indirect call has to be there.
+        // `tr` is the separator that the compiler inserts, and the link of an indirect call must
+        // precede it.
         let is_kept = |inst: &&Inst| {
             !is_float(inst)
                 && !is_branch(inst.desc().mnemonic)
@@ -207,12 +219,12 @@ fn without_the_work_around_results_would_be_lost() {
     assert!(lost > 0 && behind_floats > 0, "the files exercise nothing");
 }
 
-/// The distances that td has, on which the compiler and the simulator rely.
+/// The distances in td, which the compiler and the simulator use, equal the measurements.
 #[test]
 fn distances_are_those_measured() {
     for op in Opcode::ALL.iter().filter(|op| op.desc().decodable) {
         let expected = match distance(op.desc().mnemonic) {
-            // With a hit.
+            // The latency of a hit.
             MISS => 9,
             cycles => cycles,
         };
@@ -220,7 +232,8 @@ fn distances_are_those_measured() {
     }
 }
 
-/// What is wrong with the upper halves of vector compares at both optimization levels, and how many compares there are.
+/// Returns uses of undriven upper halves of vector compares at both optimization levels, and the
+/// number of compares.
 fn undriven_halves(target: &[(&str, &str)]) -> (Vec<String>, usize) {
     let (mut found, mut compares) = (Vec::new(), 0);
     for opt_level in ["none", "speed"] {
@@ -290,7 +303,7 @@ fn registers_that_the_hardware_mistakes_are_never_written() {
     });
 }
 
-/// What sets `rm`, and whether to all ones.
+/// Returns whether an instruction sets all bits of `rm`, or `None` if it does not write `rm`.
 fn sets_mask(inst: &Inst) -> Option<bool> {
     let sets = inst.defs().any(|def| def == Reg::S(SReg::RM));
     sets.then(|| inst.opcode == Opcode::MOVEISI && inst.operands[1].imm().is_some_and(|n| n & 0xffff == 0xffff))

@@ -1,20 +1,21 @@
-//! Upper halves of vector compares, which nothing drives: followed through finished code, from the compare to where they are
-//! looked at.
+//! Follows the undriven upper halves of vector compares through finished code, from the compare to
+//! their uses.
 //!
-//! Knows the machine by its assembly text alone. Follows scalar registers and words of the stack over the whole control-flow graph;
-//! of a register, only whether its upper half may be undriven and whether its value is known.
+//! The analysis depends only on the assembly text of instructions. It covers scalar registers and
+//! words of the stack over the whole control-flow graph. For a register it records only whether its
+//! upper half may be undriven and whether its value is known.
 
 use npu_mc::{Inst, Operand, Reg, SReg};
 use std::collections::BTreeMap;
 
-/// What is known before an instruction.
+/// The facts before an instruction.
 #[derive(Clone, Default, PartialEq)]
 struct State {
-    /// Scalar registers whose upper half may be undriven.
+    /// Scalar registers whose upper half may be undriven, as a bit set.
     registers: u64,
-    /// The same for words of the stack, by their distance from `sp`.
+    /// Words of the stack whose upper half may be undriven, by their distance from `sp`.
     stack: u128,
-    /// Registers that are known.
+    /// Registers with known values.
     values: BTreeMap<u8, u32>,
 }
 
@@ -23,7 +24,7 @@ impl State {
         self.registers >> reg.number() & 1 != 0
     }
 
-    /// Makes it what is true of both; gives whether it has changed.
+    /// Merges another state into this one. Returns whether this one changed.
     fn join(&mut self, other: &State) -> bool {
         let before = self.clone();
         self.registers |= other.registers;
@@ -53,14 +54,15 @@ fn scalar(operand: Option<&Operand>) -> Option<SReg> {
     }
 }
 
-/// The word of the stack that an access is at.
+/// Returns the word of the stack that an access reads or writes, as a bit.
 fn stack_word(inst: &Inst) -> Option<u128> {
     let base = scalar(inst.operands.get(1))?;
     let offset = u32::try_from(inst.operands.get(2)?.imm()?).ok()?;
     (base == SReg::SP && offset < 512).then(|| 1 << (offset / 4))
 }
 
-/// The state after an instruction, or that it looks at a half that is undriven.
+/// Advances the state over an instruction. Returns an error if the instruction uses an undriven
+/// half.
 fn step(inst: &Inst, state: &mut State) -> Result<(), String> {
     let mnemonic = inst.desc().mnemonic;
     let operands = &inst.operands;
@@ -81,9 +83,9 @@ fn step(inst: &Inst, state: &mut State) -> Result<(), String> {
     let bad = || format!("{inst} looks at {}", read[0]);
     let is_vector = |index: usize| matches!(operands.get(index), Some(Operand::V(_)));
     let compare = mnemonic.starts_with("cmp") && !mnemonic.starts_with("cmpf");
-    // Result: whether it is undriven, and its value.
+    // The result: whether its upper half is undriven, and its value.
     let (half, known) = match (mnemonic, dst) {
-        // The lane mask takes the lower half.
+        // The lane mask only uses the lower half.
         ("move_i32", Some(SReg::RM)) => return Ok(()),
         ("move_i32", Some(_)) if first.is_some() => (undriven(1), value(1)),
         ("movei", Some(_)) => (false, value(1).map(|n| n & 0xffff)),
@@ -100,7 +102,7 @@ fn step(inst: &Inst, state: &mut State) -> Result<(), String> {
         // The halves of constants.
         ("moveih", Some(_)) => (false, None),
         ("moveil", Some(_)) => (undriven(0), None),
-        // These read a half or less.
+        // These instructions read at most the lower half.
         ("sext16_i32" | "sext8_i32", Some(_)) => (false, None),
         ("store32_16" | "store32_8" | "store32_16_scratchpad" | "store32_8_scratchpad", Some(_)) if !undriven(1) => {
             return Ok(());
@@ -119,7 +121,7 @@ fn step(inst: &Inst, state: &mut State) -> Result<(), String> {
         },
         ("load32", Some(_)) if read.is_empty() => (stack_word(inst).is_some_and(|word| state.stack & word != 0), None),
         ("addi", Some(SReg::SP)) => {
-            // The frame comes or goes, and what was known of the stack with it.
+            // The frame is created or removed, so the facts about the stack are invalid.
             state.stack = 0;
             (false, None)
         }
@@ -135,11 +137,12 @@ fn step(inst: &Inst, state: &mut State) -> Result<(), String> {
     Ok(())
 }
 
-/// Looks through a function. `labels` are the instructions that computed jumps can lead to.
+/// Analyzes a function. `labels` are the instructions that computed jumps can reach. Returns the
+/// number of compares.
 ///
 /// # Errors
 ///
-/// The first use of a half that nothing drives. The number of compares that were followed, otherwise.
+/// Returns the first use of an undriven half.
 pub fn check(insts: &[Inst], labels: &[usize]) -> Result<usize, String> {
     let mut states: Vec<Option<State>> = vec![None; insts.len()];
     if let Some(first) = states.first_mut() {
@@ -161,7 +164,8 @@ pub fn check(insts: &[Inst], labels: &[usize]) -> Result<usize, String> {
         let flags = inst.desc().flags;
         let mut next = Vec::new();
         if flags.is_call() {
-            // What the callee does with registers is not known; those that it preserves are as they were.
+            // The contents of caller-saved registers are unknown after a call; callee-saved ones
+            // are unchanged.
             let kept = npu_mc::cc::CALLEE_SAVED.iter().fold(0u64, |set, reg| match reg {
                 Reg::S(reg) => set | 1 << reg.number(),
                 Reg::V(_) => set,

@@ -122,7 +122,7 @@ fn operand_types(opcode: Opcode, ctrl: Type, free: Option<Type>) -> Option<Vec<T
 fn is_address(opcode: Opcode, index: usize) -> bool {
     use InstructionFormat::*;
     match opcode.format() {
-        // It shares its format with loads.
+        // `bitcast` shares its format with loads.
         _ if opcode == Opcode::Bitcast => false,
         Load | LoadNoOffset | AtomicRmw | AtomicCas => index == 0,
         Store | StoreNoOffset => index == 1,
@@ -213,7 +213,7 @@ fn try_call(func: &mut Function, exits: &[Block], convention: CallConv) -> Instr
     }
 }
 
-/// Returns an instruction of the format of an opcode. A flat table: an arm for each format.
+/// Returns an instruction in the format of an opcode. The table has an arm for each format.
 #[expect(clippy::too_many_arguments, reason = "everything an instruction may refer to")]
 fn data(
     func: &mut Function,

@@ -142,7 +142,7 @@ fn function(ty: &str, (_, params, result, body): (&str, &str, &str, &str)) -> Op
     let is_shuffle = body.contains("shuffle") || body.contains("swizzle");
     let integers = ["uadd_sat", "ishl", "ushr", "iadd_pairwise", "swiden"];
     if body.contains("ss0") && ty == "i32x32" {
-        // The slot has no room for it.
+        // The stack slot is too small for the type.
         return None;
     }
     if is_shuffle && ty != "i8x16" || is_float && integers.iter().any(|op| body.contains(op)) {
