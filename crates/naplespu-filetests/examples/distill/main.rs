@@ -10,16 +10,16 @@
 //! the rules and passes that made its code, relocations, the frame. Greedy [`cover`]s select:
 //!
 //! - functions, so that each feature occurs in as many functions as [`features`] requires. The
-//! features of a noticed change are the rule that emitted the instruction, the CLIF operation, the
-//! machine opcode and the kind of change;
+//!   features of a noticed change are the rule that emitted the instruction, the CLIF operation, the
+//!   machine opcode and the kind of change;
 //! - run lines of these functions, so that each change stays noticed, by two lines if two notice
 //!   it;
 //! - more lines, so that the machine instructions keep operands of all kinds, and functions keep
-//! arguments of these kinds;
+//!   arguments of these kinds;
 //! - with `--routines`, more lines and functions, so that the same changes of the runtime's
 //!   routines
-//! are noticed ([`routines`]). The routines have separate tests, and trying their changes takes
-//! long.
+//!   are noticed ([`routines`]). The routines have separate tests, and trying their changes takes
+//!   long.
 //!
 //! Functions are kept if they have expectations other than run lines, trap, or are called by kept
 //! functions. One function of each file is kept. With the feature `rule-switches`, rules of
