@@ -15,7 +15,7 @@ use smallvec::{SmallVec, smallvec};
 
 /// The mode of lowering an instruction.
 #[derive(Clone, Copy)]
-enum Way {
+enum Mode {
     /// Once, for all operands and results.
     Once,
     /// Once, with this current part.
@@ -31,11 +31,11 @@ pub fn lower(ctx: &mut Lower<'_>, inst: Inst) -> Option<InstOutput> {
     if !ctx.has_parts {
         return isle::lower(ctx, inst);
     }
-    match way(ctx, inst) {
-        Way::Once => isle::lower(ctx, inst),
-        Way::Part(part) => ctx.at_part(part, |ctx| isle::lower(ctx, inst)),
-        Way::Each(count) => each(ctx, inst, count),
-        Way::Same(count) => {
+    match mode_of(ctx, inst) {
+        Mode::Once => isle::lower(ctx, inst),
+        Mode::Part(part) => ctx.at_part(part, |ctx| isle::lower(ctx, inst)),
+        Mode::Each(count) => each(ctx, inst, count),
+        Mode::Same(count) => {
             let one = *isle::lower(ctx, inst)?.first()?.as_slice().first()?;
             let regs: SmallVec<[VReg; 4]> = smallvec![one; count.into()];
             Some(smallvec![ValueRegs::from_slice(&regs)?])
@@ -43,12 +43,12 @@ pub fn lower(ctx: &mut Lower<'_>, inst: Inst) -> Option<InstOutput> {
     }
 }
 
-fn way(ctx: &Lower<'_>, inst: Inst) -> Way {
+fn mode_of(ctx: &Lower<'_>, inst: Inst) -> Mode {
     let dfg = &ctx.func.dfg;
     let data = &dfg.insts[inst];
     let opcode = data.opcode();
     if opcode.is_call() || opcode.is_terminator() {
-        return Way::Once;
+        return Mode::Once;
     }
     let whole = match data {
         InstructionData::Store { args, .. } => Some(args[0]),
@@ -63,18 +63,18 @@ fn way(ctx: &Lower<'_>, inst: Inst) -> Way {
                 ..
             },
             _,
-        ) => Way::Part(imm / LANES as u8),
+        ) => Mode::Part(imm / LANES as u8),
         (InstructionData::LoadNoOffset { arg, .. }, Some(_))
             if whole.is_some_and(|value| dfg.value_type(value).lane_count() != dfg.value_type(arg).lane_count()) =>
         {
-            Way::Once
+            Mode::Once
         }
         (_, Some(count @ 2..)) => match opcode {
-            Opcode::Select | Opcode::SelectSpectreGuard => Way::Once,
-            Opcode::Splat => Way::Same(count),
-            _ => Way::Each(count),
+            Opcode::Select | Opcode::SelectSpectreGuard => Mode::Once,
+            Opcode::Splat => Mode::Same(count),
+            _ => Mode::Each(count),
         },
-        _ => Way::Once,
+        _ => Mode::Once,
     }
 }
 

@@ -112,16 +112,6 @@ fn store_by_lanes(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, value: Value, 
     }
 }
 
-/// Returns a register with the address.
-fn address_reg(ctx: &mut Lower<'_>, addr: AMode) -> Reg {
-    if let AMode::Reg { base, offset: 0 } = addr {
-        return base;
-    }
-    let dst = Reg::Virtual(ctx.new_vreg(RegClass::Int));
-    ctx.emit(MInst::Address { dst, addr });
-    dst
-}
-
 /// Creates an area of the frame for one vector.
 fn area(ctx: &mut Lower<'_>) -> AMode {
     let area = ctx.new_local(VECTOR_SLOT, VECTOR_SLOT);
@@ -158,7 +148,7 @@ fn load_in_order(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value,
     }
     if !aligned {
         let from = ctx.address(pointer, offset, WORD);
-        let from = address_reg(ctx, from);
+        let from = ctx.address_reg(from);
         if size(ty) == types::I8X16.bytes() {
             let bytes = load_bytes(ctx, Word::Reg(from));
             return match ty {
@@ -167,7 +157,7 @@ fn load_in_order(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value,
             };
         }
         let area = area(ctx);
-        let to = address_reg(ctx, area);
+        let to = ctx.address_reg(area);
         copy(ctx, to, from, size(ty));
         return load_packed(ctx, ty, area);
     }
@@ -176,7 +166,7 @@ fn load_in_order(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value,
     if size(ty) == CACHE_LINE {
         return ctx.load_lanes(ty, addr);
     }
-    let addr = Word::Reg(address_reg(ctx, addr));
+    let addr = Word::Reg(ctx.address_reg(addr));
     let base = ctx.word_and(addr, Word::Const(!in_line));
     let base = ctx.reg(base);
     let word = ctx.word_srl(addr, WORD.trailing_zeros());
@@ -399,9 +389,9 @@ pub fn store(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, value: Value, point
     }
     let area = area(ctx);
     ctx.store_lanes(held(ty), lanes, area);
-    let from = address_reg(ctx, area);
+    let from = ctx.address_reg(area);
     let to = ctx.address(pointer, offset, WORD);
-    let to = address_reg(ctx, to);
+    let to = ctx.address_reg(to);
     if size(ty) == types::I8X16.bytes() {
         call::routine(ctx, Routine::Store16, &[to, from]);
     } else {
