@@ -6,6 +6,7 @@
 //! parameters, results and stack slots all get the fixed type. After this pass such a value is an
 //! ordinary vector with its number of lanes.
 
+use super::lane_memory::frame_area;
 use super::rules::rules;
 use super::zeros::replace_by_zeros;
 use crate::error::Refusal;
@@ -13,10 +14,8 @@ use crate::shape::{SCALE, fixed, register_type};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::{
-    Function, Inst, InstBuilder, InstructionData, MemFlagsData, Opcode, Signature, StackSlotData, StackSlotKind, Type,
-    Value, types,
+    Function, Inst, InstBuilder, InstructionData, MemFlagsData, Opcode, Signature, Type, Value,
 };
-use npu_mc::machine::CACHE_LINE;
 use npu_mc::tables::LegalizeCondition;
 use rustc_hash::FxHashMap;
 
@@ -107,15 +106,9 @@ fn take_part(func: &mut Function, inst: Inst) {
     if register_type(whole).is_none() {
         return;
     }
-    let data = StackSlotData::new(
-        StackSlotKind::ExplicitSlot,
-        whole.bytes().max(CACHE_LINE),
-        CACHE_LINE.trailing_zeros() as u8,
-    );
-    let slot = func.create_sized_stack_slot(data);
     let mut cursor = FuncCursor::new(func).at_inst(inst);
     cursor.use_srcloc(inst);
-    let area = cursor.ins().stack_addr(types::I32, slot, 0);
+    let area = frame_area(&mut cursor, whole.bytes());
     let flags = MemFlagsData::trusted();
     cursor.ins().store(flags, arg, area, 0);
     let offset = i32::from(imm) * part.bytes().cast_signed();

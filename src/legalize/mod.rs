@@ -26,6 +26,7 @@ mod casts;
 mod conditions;
 mod convert;
 mod dynamic;
+mod lane_memory;
 mod lanewise;
 mod pairs;
 mod partitions;

@@ -1,10 +1,10 @@
 //! The Rust side of the ISLE rules: extractors that match CLIF and constructors that emit machine
 //! instructions.
 
-use super::context::{InstOutput, Lower, Rules, ValueRegs, sign_extend};
+use super::context::{InstOutput, Lower, ValueRegs, sign_extend};
 use super::vector::mask::MaskOf;
 use super::vector::{Lanes, Splat, float as lane_float, memory as lane_memory, parts, permute};
-use super::words::{Word, WordRules, Words};
+use super::words::{Word, Words};
 use super::{address, call, intrinsics, tail};
 use crate::inst::ops::{CONSTANT_OP, immediate_range};
 use crate::inst::reg::{Gpr, Reg, Vector};
@@ -16,8 +16,8 @@ use clif_opt::bits;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::immediates::{Offset32, Uimm8};
 use cranelift_codegen::ir::{
-    ArgumentExtension, BlockCall, FuncRef, GlobalValue, Immediate, Inst, InstructionData, MemFlags, Opcode, SigRef,
-    StackSlot, TrapCode, Type, Value, ValueList, types,
+    BlockCall, FuncRef, GlobalValue, Immediate, Inst, InstructionData, MemFlags, Opcode, SigRef, StackSlot, TrapCode,
+    Type, Value, ValueList, types,
 };
 use npu_mc::errata::Erratum;
 use npu_mc::{Opcode as Op, OperandKind};
@@ -63,47 +63,6 @@ pub fn lower(ctx: &mut Lower<'_>, inst: Inst) -> Option<InstOutput> {
     generated::constructor_lower(ctx, inst)
         .or_else(|| generated::constructor_lower_words(ctx, inst))
         .or_else(|| generated::constructor_lower_by_routine(ctx, inst))
-}
-
-impl Rules for Lower<'_> {
-    fn extended(&mut self, value: Value, extension: ArgumentExtension) -> Reg {
-        match extension {
-            ArgumentExtension::None => Reg::Virtual(self.put_in_regs(value).as_slice()[0]),
-            ArgumentExtension::Uext => generated::constructor_zext32(self, value).0,
-            ArgumentExtension::Sext => generated::constructor_sext32(self, value).0,
-        }
-    }
-
-    fn load_bytes(&mut self, access: Access, addr: AMode, bytes: u8) -> Reg {
-        let word = generated::constructor_load_bytes(self, &access, addr, bytes);
-        self.reg(word)
-    }
-
-    fn store_bytes(&mut self, access: Access, src: Reg, addr: AMode, bytes: u8) {
-        generated::constructor_store_bytes(self, &access, Word::Reg(src), addr, bytes);
-    }
-}
-
-impl WordRules for Lower<'_> {
-    fn word_and(&mut self, a: Word, b: Word) -> Word {
-        generated::constructor_word_and(self, a, b)
-    }
-
-    fn word_add(&mut self, a: Word, b: Word) -> Word {
-        generated::constructor_word_add(self, a, b)
-    }
-
-    fn word_srl(&mut self, a: Word, by: u32) -> Word {
-        generated::constructor_word_srl(self, a, Word::Const(by))
-    }
-
-    fn word_whole_shl(&mut self, a: Word, by: Word) -> Word {
-        generated::constructor_word_whole_shl(self, a, by)
-    }
-
-    fn word_whole_srl(&mut self, a: Word, by: Word) -> Word {
-        generated::constructor_word_whole_srl(self, a, by)
-    }
 }
 
 /// Returns the 9-bit immediate of a number, if it fits.

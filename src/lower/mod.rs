@@ -7,6 +7,7 @@
 
 pub mod address;
 pub mod call;
+mod called_terms;
 pub mod constants;
 pub mod context;
 pub mod driver;

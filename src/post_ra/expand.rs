@@ -1,16 +1,15 @@
 //! Expansion of VCode and its register assignment to machine instructions: block order and
 //! branches, moves, frame accesses, constants, calls, prologue and epilogues.
 
-use super::func::{CallKind, CallSite, Fixup, FrameStep, Label, MachFunction, McInst, SiteHandler};
+use super::func::{CallKind, Fixup, FrameStep, Label, MachFunction, McInst};
 use super::value_locations::Positions;
 use crate::abi::registers::spill_unit;
-use crate::abi::sig::handler_stack_pointer;
 use crate::code::RelocTarget;
 use crate::error::CompileError;
 use crate::frame::Frame;
 use crate::inst::ops::{fits, immediate_range, load_op, store_op};
 use crate::inst::reg::{self, from_preg, machine};
-use crate::inst::{ALL_LANES, AMode, CallDest, Cond, LaneMask, MInst};
+use crate::inst::{ALL_LANES, AMode, Cond, LaneMask, MInst};
 use crate::isa::Isa;
 use crate::provenance::Producer;
 use crate::regalloc::assign;
@@ -40,7 +39,7 @@ pub(super) const HALVES: [(Opcode, RelocKind); 2] = [
 const MAX_EMPTY_CHAIN: usize = 64;
 
 /// Bytes of one instruction.
-const WORD: u32 = INSTRUCTION_SIZE;
+pub(super) const WORD: u32 = INSTRUCTION_SIZE;
 
 /// Expands the function.
 ///
@@ -71,16 +70,16 @@ pub(super) struct Expander<'a> {
     pub(super) frame: &'a Frame,
     pub(super) isa: &'a Isa,
     pub(super) func: MachFunction,
-    block_labels: Vec<Label>,
+    pub(super) block_labels: Vec<Label>,
     traps: BTreeMap<u8, (TrapCode, Label)>,
-    origin: Origin,
+    pub(super) origin: Origin,
     /// The number of instructions after the last load of a constant vector, and the vector whose
     /// address that load used.
     pool_base: Option<(usize, u32)>,
 }
 
 /// Returns the machine register of an operand.
-fn machine_reg(reg: reg::Reg) -> Result<Reg, CompileError> {
+pub(super) fn machine_reg(reg: reg::Reg) -> Result<Reg, CompileError> {
     reg.as_real()
         .ok_or_else(|| CompileError::internal("regalloc", reg, "a machine register for every operand"))
 }
@@ -201,7 +200,7 @@ impl Expander<'_> {
             .collect()
     }
 
-    fn push(&mut self, inst: Inst, fixup: Fixup) {
+    pub(super) fn push(&mut self, inst: Inst, fixup: Fixup) {
         let mut inst = McInst::plain(inst, self.origin);
         inst.fixup = fixup;
         self.func.push(inst);
@@ -211,7 +210,7 @@ impl Expander<'_> {
         self.push(Inst::new(op, operands), Fixup::None);
     }
 
-    fn glue_last(&mut self) {
+    pub(super) fn glue_last(&mut self) {
         if let Some(last) = self.func.last_mut() {
             last.glued = true;
         }
@@ -283,7 +282,7 @@ impl Expander<'_> {
     }
 
     /// Returns the offset of an area of the frame from the stack pointer, in bytes.
-    fn area_offset(&self, area: u32) -> Result<u32, CompileError> {
+    pub(super) fn area_offset(&self, area: u32) -> Result<u32, CompileError> {
         let start = self.frame.locals.get(area as usize).copied();
         start.ok_or_else(|| CompileError::internal("expand", format_args!("area {area}"), "an area that the frame has"))
     }
@@ -557,219 +556,6 @@ impl Expander<'_> {
         Ok(())
     }
 
-    // Control flow.
-
-    pub(super) fn jump(&mut self, target: Label) {
-        self.push(Inst::new(Opcode::JMP, [Operand::Imm(0)]), Fixup::Branch(target));
-    }
-
-    pub(super) fn branch_if(&mut self, cond: Cond<Reg>, target: Label) {
-        let inst = Inst::new(cond.branch(), [cond.reg.into(), Operand::Imm(0)]);
-        self.push(inst, Fixup::Branch(target));
-    }
-
-    fn branch(&mut self, inst: &MInst, succs: &[usize], next: Option<usize>) -> Result<(), CompileError> {
-        let label = |block: usize| self.block_labels[block];
-        match inst {
-            MInst::CondBr { cond } if succs[0] != succs[1] => {
-                let cond = cond.map(&mut machine_reg)?;
-                let (taken, other) = (label(succs[0]), label(succs[1]));
-                if next == Some(succs[0]) {
-                    self.branch_if(cond.inverted(), other);
-                } else {
-                    self.branch_if(cond, taken);
-                    if next != Some(succs[1]) {
-                        self.jump(other);
-                    }
-                }
-            }
-            MInst::BrTable {
-                index,
-                tmp,
-                base,
-                entries,
-                bounded,
-            } if !entries.is_empty() => {
-                let (index, tmp, base) = (machine_reg(*index)?, machine_reg(*tmp)?, machine_reg(*base)?);
-                let labels: Vec<Label> = succs.iter().map(|&s| label(s)).collect();
-                if !bounded {
-                    self.check_index(index, tmp, base, entries, labels[0])?;
-                }
-                self.table(index, tmp, base, entries, &labels)?;
-            }
-            MInst::TryCall(info) => {
-                self.jump_to_callee(&info.call.dest, CallKind::Call)?;
-                let handlers = info.handlers.iter().map(|handler| {
-                    let succ = succs.get(handler.succ);
-                    let succ = succ.ok_or_else(|| CompileError::internal("expand", inst, "a block for every handler"));
-                    let context = handler.context.map(|area| self.area_offset(area)).transpose()?;
-                    Ok(SiteHandler {
-                        tag: handler.tag,
-                        block: self.block_labels[*succ?],
-                        context,
-                    })
-                });
-                let handlers = handlers.collect::<Result<_, CompileError>>()?;
-                let back = succs.last().copied();
-                let back = back.ok_or_else(|| CompileError::internal("expand", inst, "a block to return to"))?;
-                self.call_site(info.call.popped, handlers);
-                self.add_to_sp(-i64::from(info.call.popped));
-                if next != Some(back) {
-                    self.jump(self.block_labels[back]);
-                }
-            }
-            _ => {
-                if next != Some(succs[0]) {
-                    self.jump(label(succs[0]));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Emits a branch to the default target for an index out of range.
-    fn check_index(
-        &mut self,
-        index: Reg,
-        tmp: Reg,
-        base: Reg,
-        entries: &[u32],
-        default: Label,
-    ) -> Result<(), CompileError> {
-        let count = u32::try_from(entries.len()).map_err(|_| too_large("a branch table has too many entries"))?;
-        match i32::try_from(count).ok().filter(|&n| fits(OperandKind::Simm9, n)) {
-            Some(n) => self.op(Opcode::SGEUISSI, [tmp.into(), index.into(), n.into()]),
-            None => {
-                self.constant(base, count);
-                self.op(Opcode::SGEUISSS_32, [tmp.into(), index.into(), base.into()]);
-            }
-        }
-        self.branch_if(
-            Cond {
-                reg: tmp,
-                nonzero: true,
-            },
-            default,
-        );
-        Ok(())
-    }
-
-    /// Emits a branch table as a sequence of jumps, of which the index selects one. It needs no
-    /// data and no relocation.
-    fn table(
-        &mut self,
-        index: Reg,
-        tmp: Reg,
-        base: Reg,
-        entries: &[u32],
-        labels: &[Label],
-    ) -> Result<(), CompileError> {
-        let scratch = tmp;
-        let shift = WORD.trailing_zeros().cast_signed();
-        self.op(Opcode::SLLSSI, [scratch.into(), index.into(), shift.into()]);
-        // The distance to the table: three instructions, including this one.
-        let distance = (3 * WORD).cast_signed();
-        self.op(Opcode::ADDSSI, [base.into(), machine::PC.into(), distance.into()]);
-        self.glue_last();
-        self.op(Opcode::ADDSSS_32, [scratch.into(), scratch.into(), base.into()]);
-        self.glue_last();
-        self.op(Opcode::JUMPREG, [scratch.into()]);
-        self.glue_last();
-        let end = self.func.new_label();
-        for &entry in entries {
-            let Some(&target) = labels.get(entry as usize) else {
-                let entry = format_args!("entry {entry} of a branch table");
-                return Err(CompileError::internal("expand", entry, "a successor of the block"));
-            };
-            self.push(
-                Inst::new(Opcode::JMP, [Operand::Imm(0)]),
-                Fixup::TableEntry { target, end },
-            );
-            self.glue_last();
-        }
-        if let Some(last) = self.func.last_mut() {
-            last.glued = false;
-        }
-        self.func.bind(end);
-        Ok(())
-    }
-
-    /// Emits the jump of a call or tail call.
-    fn jump_to_callee(&mut self, dest: &CallDest, kind: CallKind) -> Result<(), CompileError> {
-        match dest {
-            CallDest::Near(target) => {
-                let op = match kind {
-                    CallKind::TailCall => Opcode::JMP,
-                    CallKind::Call | CallKind::None => Opcode::JMPSR_OFF,
-                };
-                let fixup = Fixup::Reloc {
-                    kind: RelocKind::Branch,
-                    target: target.clone(),
-                    addend: 0,
-                };
-                self.push(Inst::new(op, [Operand::Imm(0)]), fixup);
-            }
-            CallDest::Far(target) => {
-                self.symbol(machine::SCRATCH, target, 0);
-                self.jump_to_reg(machine::SCRATCH, kind);
-            }
-            CallDest::Reg(reg) => self.jump_to_reg(machine_reg(*reg)?, kind),
-        }
-        if let Some(last) = self.func.last_mut() {
-            last.call = kind;
-        }
-        Ok(())
-    }
-
-    /// Records the return position of the call that was just emitted.
-    fn call_site(&mut self, popped: u32, handlers: Vec<SiteHandler>) {
-        let after = self.func.new_label();
-        self.func.bind(after);
-        self.func.call_sites.push(CallSite {
-            after,
-            popped,
-            handlers,
-        });
-    }
-
-    /// Emits the start of a handler, which restores the stack pointer of the frame.
-    fn handler_landing(&mut self) -> Result<(), CompileError> {
-        self.origin = Origin::produced_by(Producer::Landing);
-        let register = handler_stack_pointer();
-        let register = register.ok_or_else(|| CompileError::internal("expand", "a handler", "a register for sp"))?;
-        self.move_reg(machine::SP, register);
-        if self.frame.layout.frame_pointer {
-            self.move_reg(machine::FP, machine::SP);
-        }
-        Ok(())
-    }
-
-    fn jump_to_reg(&mut self, reg: Reg, kind: CallKind) {
-        if kind == CallKind::TailCall {
-            self.op(Opcode::JUMPREG, [reg.into()]);
-        } else if self.isa.has_erratum(Erratum::IndirectCallLink) {
-            // The hardware would link to the callee, so set the link explicitly: the address after
-            // the jump.
-            let distance = (2 * WORD).cast_signed();
-            self.op(
-                Opcode::ADDSSI,
-                [machine::RA.into(), machine::PC.into(), distance.into()],
-            );
-            self.glue_last();
-            self.op(Opcode::JUMPREG, [reg.into()]);
-        } else {
-            self.op(Opcode::JMPSR_REG, [reg.into()]);
-        }
-    }
-
-    fn return_address(&mut self, dst: Reg) {
-        let ra = Reg::S(SReg::RA);
-        match self.frame.layout.saved.iter().find(|(reg, _)| *reg == ra) {
-            Some(&(_, offset)) => self.access(load_op(RegClass::Int), dst, machine::SP, offset.into()),
-            None => self.move_reg(dst, ra),
-        }
-    }
-
     // Traps.
 
     pub(super) fn trap_label(&mut self, code: TrapCode) -> Label {
@@ -887,7 +673,7 @@ impl Expander<'_> {
         }
     }
 
-    fn add_to_sp(&mut self, number: i64) {
+    pub(super) fn add_to_sp(&mut self, number: i64) {
         if number != 0 {
             self.add(machine::SP, machine::SP, number);
         }
@@ -901,6 +687,6 @@ fn class_of(reg: Reg) -> RegClass {
     }
 }
 
-fn too_large(what: &str) -> CompileError {
+pub(super) fn too_large(what: &str) -> CompileError {
     CompileError::TooLarge(what.to_owned())
 }

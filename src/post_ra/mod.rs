@@ -17,6 +17,7 @@
 //! [`text`] prints and parses functions.
 
 pub mod cfg;
+mod control_flow;
 pub mod copy_loop;
 pub mod copyprop;
 pub mod edit;

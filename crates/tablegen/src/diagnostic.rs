@@ -232,7 +232,7 @@ pub fn closest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
 
 /// Returns the Levenshtein distance in bytes. A change of case costs 1, like any other change.
 fn edit_distance(a: &[u8], b: &[u8]) -> usize {
-    // Nobody types longer names by hand.
+    // Longer names are not typed by hand.
     if a.len() > 100 || b.len() > 100 {
         return usize::MAX;
     }
