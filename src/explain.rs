@@ -108,6 +108,9 @@ pub struct Explanation {
     pub vcode: Vec<Line>,
     /// The instructions of the VCode, by number.
     pub vcode_insts: Vec<Explained>,
+    /// The numbers in [`RULES`] of the applied rules, in ascending order, including rules that
+    /// emitted no instruction.
+    pub applied: Vec<u16>,
 }
 
 impl Explanation {
@@ -120,7 +123,10 @@ impl Explanation {
             inst: origin.inst.or(origin.provenance.user()),
             vcode: Some(number),
         };
+        let mut applied: Vec<u16> = vcode.rule_chains.applied.iter().copied().collect();
+        applied.sort_unstable();
         Self {
+            applied,
             insts: Vec::new(),
             vcode_insts: vcode.origins.iter().enumerate().map(known).collect(),
             vcode: lines,

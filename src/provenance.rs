@@ -80,7 +80,7 @@ mod tracked {
     use cranelift_codegen::ir::Inst;
     use cranelift_codegen::packed_option::PackedOption;
     use regalloc2::VReg;
-    use rustc_hash::FxHashMap;
+    use rustc_hash::{FxHashMap, FxHashSet};
     use smallvec::SmallVec;
 
     /// Rules by number, innermost first.
@@ -175,6 +175,8 @@ mod tracked {
         constant_users: FxHashMap<VReg, Inst>,
         /// The chains by number.
         pub chains: Vec<Chain>,
+        /// The applied rules, including those that emitted nothing.
+        pub applied: FxHashSet<u16>,
     }
 
     impl RuleChains {
@@ -190,13 +192,17 @@ mod tracked {
         /// CLIF instruction.
         #[inline]
         pub fn record_rule(&mut self, started: usize, end: usize, rule: u16) {
-            if self.is_on && started < end {
+            if self.is_on {
                 self.push_rule(started, end, rule);
             }
         }
 
         #[cold]
         fn push_rule(&mut self, started: usize, end: usize, rule: u16) {
+            self.applied.insert(rule);
+            if started >= end {
+                return;
+            }
             if self.current.len() < end {
                 self.current.resize(end, Chain::new());
             }

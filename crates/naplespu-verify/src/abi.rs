@@ -21,6 +21,8 @@ pub struct Layout {
     pub sig: SigInfo,
     /// The layout of the frame.
     pub frame: FrameLayout,
+    /// Whether the float unit performs arithmetic of `f32`.
+    pub float_unit: bool,
     /// The size and alignment of the function's stack slots, in bytes.
     slots: Vec<(u32, u32)>,
     /// The function's name, whose symbol is at [`BASE`].
@@ -60,7 +62,7 @@ pub fn symbol_name(func: &Function, name: &ExternalName) -> String {
 
 impl Layout {
     /// Returns the layout of a function with this frame.
-    pub fn new(pool: &mut Pool, func: &Function, sig: SigInfo, frame: FrameLayout) -> Self {
+    pub fn new(pool: &mut Pool, func: &Function, sig: SigInfo, frame: FrameLayout, float_unit: bool) -> Self {
         let slots: &StackSlots = &func.sized_stack_slots;
         Self {
             sp: stack_pointer(pool),
@@ -71,6 +73,7 @@ impl Layout {
                 .take(frame.stack_slots.len())
                 .collect(),
             frame,
+            float_unit,
             function: func.name.to_string(),
         }
     }

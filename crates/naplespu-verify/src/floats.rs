@@ -1,8 +1,122 @@
-//! Float operations as uninterpreted functions, named like the runtime's routines that implement
-//! them.
+//! Float operations. Compares are exact; arithmetic consists of uninterpreted functions, named like
+//! the runtime's routines or the operations of the float unit that implement them.
 
-use crate::term::{Pool, Term};
+use crate::term::{Bits, Pool, Term};
+use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::{Opcode, Type, types};
+use npu_mc::semantics::FloatFunction;
+
+/// The relation of two floats. Exactly one of the conditions holds.
+pub struct Relation {
+    /// `a < b`.
+    pub less: Term,
+    /// `a = b`; zeros of both signs are equal.
+    pub equal: Term,
+    /// `a > b`.
+    pub greater: Term,
+    /// One of them is a NaN.
+    pub unordered: Term,
+}
+
+/// Returns whether a bit pattern is a NaN: its magnitude is above that of infinity.
+fn is_nan(pool: &mut Pool, a: Term) -> Term {
+    let width = pool.width(a);
+    let mantissa = match width {
+        16 => 10,
+        32 => 23,
+        64 => 52,
+        _ => 112,
+    };
+    let magnitude = pool.extract(width - 2, 0, a);
+    let infinity = Bits::ones(width - 1 - mantissa).shl(mantissa, width - 1);
+    let infinity = pool.constant(width - 1, infinity);
+    pool.ult(infinity, magnitude)
+}
+
+/// Returns the relation of two floats by their bit patterns (IEEE 754).
+pub fn relation(pool: &mut Pool, a: Term, b: Term) -> Relation {
+    let width = pool.width(a);
+    let (x, y) = (is_nan(pool, a), is_nan(pool, b));
+    let unordered = pool.or(x, y);
+    let ordered = pool.not(unordered);
+    let (sign_a, sign_b) = (
+        pool.extract(width - 1, width - 1, a),
+        pool.extract(width - 1, width - 1, b),
+    );
+    let either = pool.or(a, b);
+    let magnitudes = pool.extract(width - 2, 0, either);
+    let zero = pool.int(width - 1, 0);
+    let (zeros, same) = (pool.eq(magnitudes, zero), pool.eq(a, b));
+    let alike = pool.or(zeros, same);
+    let equal = pool.and(ordered, alike);
+    // Among numbers of one sign, patterns are ordered like magnitudes.
+    let (below, above) = (pool.ult(a, b), pool.ult(b, a));
+    let same_sign = pool.ite(sign_a, above, below);
+    let signs = pool.xor(sign_a, sign_b);
+    let smaller = pool.ite(signs, sign_a, same_sign);
+    let differ = pool.not(alike);
+    let comparable = pool.and(ordered, differ);
+    let (less, not_smaller) = (pool.and(comparable, smaller), pool.not(smaller));
+    Relation {
+        less,
+        equal,
+        greater: pool.and(comparable, not_smaller),
+        unordered,
+    }
+}
+
+/// Compares floats; the result is one bit.
+pub fn compare(pool: &mut Pool, cc: FloatCC, a: Term, b: Term) -> Term {
+    let Relation {
+        less,
+        equal,
+        greater,
+        unordered,
+    } = relation(pool, a, b);
+    let any = |pool: &mut Pool, list: &[Term]| {
+        let start = pool.bool(false);
+        list.iter().fold(start, |all, &one| pool.or(all, one))
+    };
+    let list: &[Term] = match cc {
+        FloatCC::Ordered => return pool.not(unordered),
+        FloatCC::Unordered => return unordered,
+        FloatCC::Equal => return equal,
+        FloatCC::NotEqual => return pool.not(equal),
+        FloatCC::OrderedNotEqual => &[less, greater],
+        FloatCC::UnorderedOrEqual => &[unordered, equal],
+        FloatCC::LessThan => return less,
+        FloatCC::LessThanOrEqual => &[less, equal],
+        FloatCC::GreaterThan => return greater,
+        FloatCC::GreaterThanOrEqual => &[greater, equal],
+        FloatCC::UnorderedOrLessThan => &[unordered, less],
+        FloatCC::UnorderedOrLessThanOrEqual => &[unordered, less, equal],
+        FloatCC::UnorderedOrGreaterThan => &[unordered, greater],
+        FloatCC::UnorderedOrGreaterThanOrEqual => &[unordered, greater, equal],
+    };
+    any(pool, list)
+}
+
+/// Returns the function of the float unit for an operation of CLIF.
+fn of_unit(op: Opcode, to: Type) -> Option<FloatFunction> {
+    match op {
+        Opcode::Fadd if to == types::F32 => Some(FloatFunction::Add),
+        Opcode::Fsub if to == types::F32 => Some(FloatFunction::Sub),
+        Opcode::Fmul if to == types::F32 => Some(FloatFunction::Mul),
+        Opcode::Fdiv if to == types::F32 => Some(FloatFunction::Div),
+        _ => None,
+    }
+}
+
+/// Returns whether this is the name of an uninterpreted function here.
+pub fn is_function(name: &str) -> bool {
+    let mut chars = name.chars();
+    name.starts_with("unit_") || (chars.next() == Some('f') && chars.next().is_some_and(|c| c.is_ascii_digit()))
+}
+
+/// Returns the name of a function of the float unit.
+pub fn unit_name(function: FloatFunction) -> String {
+    format!("unit_{function:?}")
+}
 
 /// Returns the function name of a float operation, as in the runtime.
 fn name(op: Opcode, from: Type, to: Type) -> Option<String> {
@@ -26,8 +140,12 @@ fn name(op: Opcode, from: Type, to: Type) -> Option<String> {
         Opcode::Floor => "floor",
         Opcode::Trunc => "trunc",
         Opcode::Nearest => "nearest",
+        // Inline code for minima of shorter floats returns a NaN of its choice, as CLIF permits.
+        Opcode::Fmin | Opcode::Fmax if to.bits() < 64 => return None,
         Opcode::Fmin => "min",
         Opcode::Fmax => "max",
+        // Conversions through f64 are exact, or rounded once.
+        Opcode::Fpromote if to == types::F128 && from != types::F64 => return None,
         Opcode::Fpromote | Opcode::Fdemote => return Some(format!("{}_from_{}", of(to)?, of(from)?)),
         Opcode::FcvtFromSint if from.bits() >= 32 => return Some(format!("{}_from_s{}", of(to)?, from.bits())),
         Opcode::FcvtFromUint if from.bits() >= 32 => return Some(format!("{}_from_u{}", of(to)?, from.bits())),
@@ -40,8 +158,12 @@ fn name(op: Opcode, from: Type, to: Type) -> Option<String> {
     }
 }
 
-/// Returns the result of a float operation of CLIF, or `None` if it has no function.
-pub fn clif(pool: &mut Pool, op: Opcode, from: Type, to: Type, operands: &[Term]) -> Option<Term> {
-    let name = name(op, from, to)?;
+/// Returns the result of a float operation of CLIF, or `None` if it has no function. With
+/// `float_unit`, the float unit performs arithmetic of `f32`.
+pub fn clif(pool: &mut Pool, op: Opcode, from: Type, to: Type, operands: &[Term], float_unit: bool) -> Option<Term> {
+    let name = match of_unit(op, to) {
+        Some(function) if float_unit => unit_name(function),
+        _ => name(op, from, to)?,
+    };
     Some(pool.app(&name, to.bits(), operands))
 }

@@ -26,7 +26,7 @@ pub enum Meaning {
 pub fn meaning(func: &Function, args: &[u128]) -> Result<Meaning, String> {
     let mut pool = Pool::new();
     let sig = SigInfo::new(&func.signature, "a function").map_err(|error| error.to_string())?;
-    let layout = Layout::new(&mut pool, func, sig, FrameLayout::default());
+    let layout = Layout::new(&mut pool, func, sig, FrameLayout::default(), false);
     let limits = Limits {
         visits: 1000,
         terms: 1_000_000,

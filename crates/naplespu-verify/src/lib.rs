@@ -23,6 +23,7 @@
 //! | `sweep`, [`solver`] | the search for equal terms, and the solver |
 //! | `confirm` | counterexamples on the simulator |
 //! | [`prove`], [`answer`], [`cache`] | the proof of one function |
+//! | [`rules`] | proofs of the lowering rules; the program `naplespu-verify rules` runs them |
 //! | [`generate`] | random functions to measure the prover |
 
 #![deny(missing_docs)]
@@ -40,6 +41,7 @@ pub mod machine;
 pub mod memory;
 pub mod path;
 pub mod prove;
+pub mod rules;
 pub mod solver;
 mod sweep;
 pub mod term;

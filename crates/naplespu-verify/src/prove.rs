@@ -4,10 +4,11 @@ use crate::abi::Layout;
 use crate::answer::{Answer, Reason, Verdict};
 use crate::clif::{Clif, Limits};
 use crate::confirm::{self, Confirmation};
+use crate::floats;
 use crate::goals::{ANY_ADDRESS, Goals, goals};
 use crate::machine::{self, Code};
 use crate::path::all;
-use crate::solver::{self, Solver};
+use crate::solver::{self, Memo, Solver};
 use crate::sweep::Sweep;
 use crate::term::eval::Evaluator;
 use crate::term::smtlib::Detail;
@@ -34,6 +35,8 @@ pub struct Options {
     pub dump: Option<PathBuf>,
     /// The maximum number of executions of a block in a loop.
     pub iterations: u32,
+    /// The results of queries, which the proofs with these options share.
+    pub memo: Arc<Memo>,
 }
 
 impl Default for Options {
@@ -43,6 +46,7 @@ impl Default for Options {
             solver: solver::PROGRAM.to_owned(),
             dump: None,
             iterations: 16,
+            memo: Arc::default(),
         }
     }
 }
@@ -89,7 +93,9 @@ fn attempt(
     answer: &mut Answer,
 ) -> Result<Verdict, Reason> {
     let sig = SigInfo::new(&func.signature, &answer.name).map_err(|error| Reason::Unsupported(error.to_string()))?;
-    let layout = Layout::new(pool, func, sig, code.frame.clone());
+    let settings = isa.settings();
+    let float_unit = settings.has_fpu && !settings.strict_float;
+    let layout = Layout::new(pool, func, sig, code.frame.clone(), float_unit);
     let limits = Limits {
         visits: options.iterations,
         terms: TERMS,
@@ -110,7 +116,12 @@ fn attempt(
     Proof {
         pool,
         goals,
-        solver: Solver::new(&options.solver, options.dump.clone(), &answer.name),
+        solver: Solver::new(
+            &options.solver,
+            options.memo.clone(),
+            options.dump.clone(),
+            &answer.name,
+        ),
         deadline: start + options.timeout,
         start,
     }
@@ -304,8 +315,19 @@ impl Proof<'_> {
                 what: what.to_owned(),
                 example,
             }),
+            Confirmation::Not(_) if self.has_float_functions() => Err(Reason::Unsupported(format!(
+                "{what}: the result depends on float operations without a meaning here"
+            ))),
             Confirmation::Not(why) => Err(Reason::Unconfirmed(format!("{what}: {why}"))),
         }
+    }
+
+    /// Returns whether code or CLIF contain uninterpreted float operations.
+    fn has_float_functions(&self) -> bool {
+        self.pool
+            .symbols()
+            .iter()
+            .any(|symbol| floats::is_function(&symbol.name))
     }
 
     fn unknown(&self, what: &str, why: &str) -> Reason {

@@ -1,12 +1,14 @@
 //! Runs a solver as a process with a text interface.
 
 use crate::term::eval::Evaluator;
-use crate::term::smtlib::{self, Detail};
+use crate::term::smtlib::{self, Detail, Query};
 use crate::term::{Bits, Op, Pool, Symbol, Term};
 use easy_smt::{Context, ContextBuilder};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
+use sha2::{Digest as _, Sha256};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The default solver.
@@ -27,9 +29,38 @@ pub enum Verdict {
     Unknown,
 }
 
+/// Results of earlier queries by their texts, shared by the proofs of many functions. Lanes, and
+/// functions that differ in a few instructions, have many queries in common.
+#[derive(Default, Debug)]
+pub struct Memo(Mutex<FxHashMap<[u8; 32], Known>>);
+
+/// The known result of a query.
+#[derive(Clone, Debug)]
+enum Known {
+    /// No values satisfy the assertions.
+    Unsatisfiable,
+    /// These values of the unknowns satisfy the assertions, in the order of the query.
+    Satisfiable(Vec<Bits>),
+}
+
+impl Memo {
+    fn key(text: &str) -> [u8; 32] {
+        Sha256::digest(text.as_bytes()).into()
+    }
+
+    fn get(&self, key: &[u8; 32]) -> Option<Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+    }
+
+    fn put(&self, key: [u8; 32], known: Known) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key, known);
+    }
+}
+
 /// A solver, started at its first query.
 pub struct Solver {
     program: String,
+    memo: Arc<Memo>,
     context: Option<Context>,
     /// The time at which the process terminates by itself.
     ends: Instant,
@@ -52,13 +83,14 @@ pub fn is_installed(program: &str) -> bool {
 impl Solver {
     /// Creates a solver for the queries of one function. With `dump`, queries are written to that
     /// directory, in files named after `name`.
-    pub fn new(program: &str, dump: Option<PathBuf>, name: &str) -> Self {
+    pub fn new(program: &str, memo: Arc<Memo>, dump: Option<PathBuf>, name: &str) -> Self {
         let name = name
             .chars()
             .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
             .collect();
         Self {
             program: program.to_owned(),
+            memo,
             context: None,
             ends: Instant::now(),
             dump,
@@ -122,12 +154,18 @@ impl Solver {
         cut: &FxHashSet<Term>,
         time: Duration,
     ) -> Option<Verdict> {
-        let body = smtlib::query(pool, assertions, detail, cut);
-        let logic = match body.contains("(declare-fun ") {
+        let query = smtlib::query(pool, assertions, detail, cut);
+        let key = Memo::key(&query.text);
+        match self.memo.get(&key) {
+            Some(Known::Unsatisfiable) => return Some(Verdict::Unsatisfiable),
+            Some(Known::Satisfiable(values)) => return Some(satisfied(pool, &query, &values)),
+            None => {}
+        }
+        let logic = match query.text.contains("(declare-fun ") {
             true => "QF_UFBV",
             false => "QF_BV",
         };
-        let text = format!("(set-logic {logic})\n{body}(check-sat)");
+        let text = format!("(set-logic {logic})\n{}(check-sat)", query.text);
         if let Some(folder) = &self.dump {
             let file = folder.join(format!("{}-{}.smt2", self.name, self.queries));
             // A failure to write the query does not prevent it.
@@ -153,8 +191,22 @@ impl Solver {
             }
         };
         match answer.as_deref() {
-            Some("unsat") => Some(Verdict::Unsatisfiable),
-            Some("sat") => self.model(pool, assertions, detail, cut),
+            Some("unsat") => {
+                self.memo.put(key, Known::Unsatisfiable);
+                Some(Verdict::Unsatisfiable)
+            }
+            Some("sat") => {
+                let verdict = self.model(pool, &query, cut)?;
+                if let Verdict::Satisfiable(values) = &verdict
+                    && !has_functions(pool, &query)
+                {
+                    let unknowns = unknowns(pool, &query);
+                    let mut values = values.clone();
+                    let values = unknowns.map(|term| values.value(pool, term)).collect();
+                    self.memo.put(key, Known::Satisfiable(values));
+                }
+                Some(verdict)
+            }
             Some("unknown") => None,
             _ => {
                 // After an error, the state of the process is undefined.
@@ -166,26 +218,25 @@ impl Solver {
 
     /// Reads the values that satisfy the last query. Functions are read at the arguments that they
     /// have with these values.
-    fn model(&mut self, pool: &Pool, assertions: &[Term], detail: Detail, cut: &FxHashSet<Term>) -> Option<Verdict> {
+    fn model(&mut self, pool: &Pool, query: &Query, cut: &FxHashSet<Term>) -> Option<Verdict> {
         let mut values = Evaluator::new(0);
         if !cut.is_empty() {
             return Some(Verdict::Satisfiable(Box::new(values)));
         }
-        let asked: Vec<Term> = pool
-            .cone(assertions)
-            .into_iter()
-            .filter(|&term| matches!(pool.node(term).op, Op::Var(_) | Op::App(_)))
+        let numbered = query.order.iter().copied().enumerate();
+        let asked: Vec<(usize, Term)> = numbered
+            .filter(|&(_, term)| matches!(pool.node(term).op, Op::Var(_) | Op::App(_)))
             .collect();
         if asked.is_empty() {
             return Some(Verdict::Satisfiable(Box::new(values)));
         }
-        let names: Vec<String> = asked.iter().map(|term| format!("t{}", term.index())).collect();
+        let names: Vec<String> = asked.iter().map(|(number, _)| format!("t{number}")).collect();
         let context = self.context.as_mut()?;
         let command = context.atom(format!("(get-value ({}))", names.join(" ")));
         let answer = context.raw_send(command).and_then(|()| context.raw_recv()).ok()?;
         let pairs = context.get_list(answer)?.to_vec();
         let mut applications: Vec<(Symbol, Term, Bits)> = Vec::new();
-        for (pair, term) in pairs.into_iter().zip(asked) {
+        for (pair, (_, term)) in pairs.into_iter().zip(asked) {
             let value = context.get_list(pair)?.get(1).copied()?;
             let value = parse(context.get_atom(value)?)?;
             match pool.node(term).op {
@@ -193,13 +244,32 @@ impl Solver {
                 _ => values.set(pool, term, value),
             }
         }
-        debug_assert!(detail == Detail::Full || detail == Detail::Abstract);
         for (symbol, term, value) in applications {
             let args: Vec<Bits> = pool.args(term).iter().map(|&arg| values.value(pool, arg)).collect();
             values.set_application(symbol, args, value);
         }
         Some(Verdict::Satisfiable(Box::new(values)))
     }
+}
+
+/// Returns whether functions of unknowns occur in a query.
+fn has_functions(pool: &Pool, query: &Query) -> bool {
+    query.order.iter().any(|&term| matches!(pool.node(term).op, Op::App(_)))
+}
+
+/// Returns the unknowns of a query, in its order.
+fn unknowns<'a>(pool: &'a Pool, query: &'a Query) -> impl Iterator<Item = Term> + 'a {
+    let is_unknown = |term: &Term| matches!(pool.node(*term).op, Op::Var(_));
+    query.order.iter().copied().filter(is_unknown)
+}
+
+/// Returns the verdict that the unknowns of a query have these values.
+fn satisfied(pool: &Pool, query: &Query, known: &[Bits]) -> Verdict {
+    let mut values = Evaluator::new(0);
+    for (term, &value) in unknowns(pool, query).zip(known) {
+        values.set(pool, term, value);
+    }
+    Verdict::Satisfiable(Box::new(values))
 }
 
 /// Parses a constant in the solver's syntax.

@@ -3,7 +3,9 @@
 use super::{Clif, Lanes, State, Unsupported};
 use crate::memory::{Memory, Region};
 use crate::term::{Term, WORD};
-use cranelift_codegen::ir::{self, Endianness, GlobalValueData, InstructionData, MemFlags, Opcode, Type, types};
+use cranelift_codegen::ir::{
+    self, AtomicRmwOp, Endianness, GlobalValueData, InstructionData, MemFlags, Opcode, Type, types,
+};
 use npu_mc::machine::{SCRATCHPAD_SPACE, SCRATCHPAD_SPACE_DOC};
 
 /// The transfer of a load or store: the type in memory, and its conversion to the type of the
@@ -117,7 +119,30 @@ impl Clif<'_> {
         }
     }
 
-    /// Executes an instruction that accesses memory. Returns `None` for other instructions.
+    /// Returns the number that an atomic operation stores.
+    fn modified(&mut self, operation: AtomicRmwOp, old: Term, operand: Term) -> Option<Term> {
+        let op = match operation {
+            AtomicRmwOp::Xchg => return Some(operand),
+            AtomicRmwOp::Nand => {
+                let both = self.pool.and(old, operand);
+                return Some(self.pool.not(both));
+            }
+            AtomicRmwOp::Add => Opcode::Iadd,
+            AtomicRmwOp::Sub => Opcode::Isub,
+            AtomicRmwOp::And => Opcode::Band,
+            AtomicRmwOp::Or => Opcode::Bor,
+            AtomicRmwOp::Xor => Opcode::Bxor,
+            AtomicRmwOp::Umin => Opcode::Umin,
+            AtomicRmwOp::Umax => Opcode::Umax,
+            AtomicRmwOp::Smin => Opcode::Smin,
+            AtomicRmwOp::Smax => Opcode::Smax,
+        };
+        let outcome = super::scalar::binary(self.pool, op, old, operand)?;
+        outcome.results.first().copied()
+    }
+
+    /// Executes an instruction that accesses memory. Atomic operations have the meaning that they
+    /// have on one thread. Returns `None` for other instructions.
     pub(super) fn access(&mut self, inst: ir::Inst, state: &mut State) -> Result<Option<Vec<Lanes>>, Unsupported> {
         let data = self.func.dfg.insts[inst];
         let op = data.opcode();
@@ -140,6 +165,52 @@ impl Clif<'_> {
                 let ty = self.func.dfg.value_type(args[0]);
                 self.store_lanes(state, op, ty, flags, address, &value);
                 Vec::new()
+            }
+            InstructionData::LoadNoOffset {
+                opcode: Opcode::AtomicLoad,
+                arg,
+                flags,
+            } => {
+                let base = self.number(state, arg)?;
+                let address = self.word(base);
+                vec![self.load_lanes(state, op, ty, flags, address)]
+            }
+            InstructionData::StoreNoOffset {
+                opcode: Opcode::AtomicStore,
+                args,
+                flags,
+            } => {
+                let value = self.value(state, args[0])?;
+                let base = self.number(state, args[1])?;
+                let address = self.word(base);
+                let ty = self.func.dfg.value_type(args[0]);
+                self.store_lanes(state, op, ty, flags, address, &value);
+                Vec::new()
+            }
+            InstructionData::AtomicRmw {
+                args,
+                flags,
+                op: operation,
+                ..
+            } => {
+                let base = self.number(state, args[0])?;
+                let (address, operand) = (self.word(base), self.number(state, args[1])?);
+                let old = self.load_lanes(state, op, ty, flags, address);
+                let new = self
+                    .modified(operation, old[0], operand)
+                    .ok_or_else(|| Unsupported::inst(op))?;
+                self.store_lanes(state, op, ty, flags, address, &vec![new]);
+                vec![old]
+            }
+            InstructionData::AtomicCas { args, flags, .. } => {
+                let base = self.number(state, args[0])?;
+                let address = self.word(base);
+                let (expected, new) = (self.number(state, args[1])?, self.number(state, args[2])?);
+                let old = self.load_lanes(state, op, ty, flags, address);
+                let same = self.pool.eq(old[0], expected);
+                let stored = self.pool.ite(same, new, old[0]);
+                self.store_lanes(state, op, ty, flags, address, &vec![stored]);
+                vec![old]
             }
             InstructionData::StackAddr { stack_slot, offset, .. } => {
                 let slot = self.layout.slot(self.pool, stack_slot.as_u32());

@@ -219,7 +219,7 @@ impl Clif<'_> {
                     false => vec![self.pool.zext(bits, ty.bits())],
                 }
             }
-            _ => return Ok(None),
+            _ => return Ok(self.across(inst, state)?.map(|lanes| vec![lanes])),
         };
         Ok(Some(vec![lanes]))
     }
@@ -269,6 +269,13 @@ impl Clif<'_> {
                     true => vec![self.pool.sext(bit, ty.lane_bits())],
                     false => vec![scalar::flag(self.pool, bit)],
                 }
+            } else if let InstructionData::FloatCompare { cond, .. } = data {
+                let b = at(1).ok_or_else(unsupported)?;
+                let bit = floats::compare(self.pool, cond, a, b);
+                match ty.is_vector() {
+                    true => vec![self.pool.sext(bit, ty.lane_bits())],
+                    false => vec![scalar::flag(self.pool, bit)],
+                }
             } else {
                 let found = match (args.len(), at(1), at(2)) {
                     (1, ..) => scalar::unary(self.pool, op, a).map(|term| (vec![term], Vec::new())),
@@ -287,7 +294,14 @@ impl Clif<'_> {
                     }
                     None => {
                         let operands: Vec<Term> = (0..args.len()).filter_map(at).collect();
-                        let term = floats::clif(self.pool, op, operand_type.lane_type(), ty.lane_type(), &operands);
+                        let term = floats::clif(
+                            self.pool,
+                            op,
+                            operand_type.lane_type(),
+                            ty.lane_type(),
+                            &operands,
+                            self.layout.float_unit,
+                        );
                         vec![term.ok_or_else(unsupported)?]
                     }
                 }

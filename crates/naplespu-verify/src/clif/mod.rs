@@ -11,6 +11,7 @@
 //! `aligned` is aligned.
 
 mod access;
+mod across;
 mod calls;
 mod inst;
 pub mod scalar;

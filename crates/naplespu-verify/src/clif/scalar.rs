@@ -1,5 +1,6 @@
 //! The semantics of CLIF's scalar operations.
 
+use super::across::fixed_point_product;
 use crate::term::{Pool, Term, WORD};
 use cranelift_codegen::ir::Opcode;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -273,6 +274,8 @@ pub fn binary(pool: &mut Pool, op: Opcode, a: Term, b: Term) -> Option<Outcome> 
             let most = limit(pool, a);
             pool.ite(over, most, value)
         }
+        Opcode::SqmulRoundSat => fixed_point_product(pool, a, b, true),
+        Opcode::X86Pmulhrsw => fixed_point_product(pool, a, b, false),
         Opcode::Fcopysign => {
             let (top, rest) = (sign(pool, b), pool.extract(width - 2, 0, a));
             pool.concat(&[top, rest])
@@ -342,6 +345,10 @@ pub fn ternary(pool: &mut Pool, op: Opcode, a: Term, b: Term, c: Term) -> Option
     Some(match op {
         Opcode::Select | Opcode::SelectSpectreGuard => {
             let condition = is_true(pool, a);
+            Outcome::of(pool.ite(condition, b, c))
+        }
+        Opcode::Blendv => {
+            let condition = sign(pool, a);
             Outcome::of(pool.ite(condition, b, c))
         }
         Opcode::Bitselect => {

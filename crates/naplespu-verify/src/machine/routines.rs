@@ -1,12 +1,14 @@
 //! The semantics of the runtime's routines, as documented in `src/runtime.rs` of the compiler.
 //!
-//! Integer routines are CLIF operations. Float routines are uninterpreted functions, the same ones
-//! as in `floats.rs`.
+//! Integer routines are CLIF operations, and compares of floats are exact. Other float routines are
+//! uninterpreted functions, the same ones as in `floats.rs`.
 
 use super::State;
 use super::calls::{clobber, region};
+use crate::floats;
 use crate::memory::Memory;
 use crate::term::{Bits, Pool, Term, WORD};
+use cranelift_codegen::ir::types;
 use cranelift_naplespu::abi::sig::{Place, Places};
 use cranelift_naplespu::runtime::Routine;
 
@@ -31,7 +33,7 @@ fn shifted(pool: &mut Pool, words: &[Term], f: impl Fn(&mut Pool, Term, Term) ->
     f(pool, number, by)
 }
 
-/// Returns the result of an integer routine and its preconditions, or `None` for other routines.
+/// Returns the result of a routine with an exact meaning and its preconditions, or `None` for other routines.
 fn integers(pool: &mut Pool, routine: Routine, words: &[Term]) -> Option<(Term, Vec<Term>)> {
     let mut claims = Vec::new();
     let result = match routine {
@@ -72,6 +74,13 @@ fn integers(pool: &mut Pool, routine: Routine, words: &[Term]) -> Option<(Term, 
         Routine::Mul128 => {
             let (a, b) = halves(pool, words);
             pool.mul(a, b)
+        }
+        Routine::F64Compare | Routine::F128Compare => {
+            let (a, b) = halves(pool, words);
+            let relation = floats::relation(pool, a, b);
+            let bits = [relation.unordered, relation.greater, relation.equal, relation.less];
+            let bits = pool.concat(&bits);
+            pool.zext(bits, WORD)
         }
         Routine::Shl128 => shifted(pool, words, Pool::shl),
         Routine::Ushr128 => shifted(pool, words, Pool::lshr),
@@ -116,9 +125,16 @@ pub fn call(pool: &mut Pool, name: &'static str, sp: Term, state: &mut State) ->
             }
             None => {
                 let short = name.strip_prefix("__npu_").unwrap_or(name);
-                let width = WORD * sig.rets.len() as u32;
+                let width = match short.starts_with("f16_") {
+                    true => types::F16.bits(),
+                    false => WORD * sig.rets.len() as u32,
+                };
                 let all = operands(pool, short, &words);
-                let result = pool.app(short, width.max(1), &all);
+                let mut result = pool.app(short, width.max(1), &all);
+                if width < WORD {
+                    let open = pool.fresh("undefined", WORD - width);
+                    result = pool.concat(&[open, result]);
+                }
                 results = pool.words(result);
             }
         },
@@ -140,7 +156,14 @@ fn operands(pool: &mut Pool, name: &str, words: &[Term]) -> Vec<Term> {
         .collect();
     let bits: u32 = digits.parse().unwrap_or(WORD);
     let each = bits.div_ceil(WORD) as usize;
-    words.chunks(each.max(1)).map(|chunk| pool.of_words(chunk)).collect()
+    let mut number = |chunk: &[Term]| {
+        let whole = pool.of_words(chunk);
+        match bits < pool.width(whole) {
+            true => pool.extract(bits - 1, 0, whole),
+            false => whole,
+        }
+    };
+    words.chunks(each.max(1)).map(&mut number).collect()
 }
 
 /// Copies bytes: the length is the third argument, or sixteen.

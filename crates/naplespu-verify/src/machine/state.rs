@@ -224,7 +224,7 @@ impl Algebra for Step<'_> {
     }
 
     fn float(&mut self, function: FloatFunction, operands: &[Term]) -> Term {
-        self.pool.app(&format!("unit_{function:?}"), WORD, operands)
+        self.pool.app(&crate::floats::unit_name(function), WORD, operands)
     }
 
     fn undefined(&mut self, width: u32) -> Term {

@@ -1,7 +1,7 @@
 //! Prints terms as SMT-LIB text.
 
-use super::{Op, Pool, Term, WORD};
-use rustc_hash::FxHashSet;
+use super::{Op, Pool, Symbol, Term, WORD};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt::Write as _;
 
 /// The detail of a query.
@@ -14,23 +14,56 @@ pub enum Detail {
     Full,
 }
 
-/// Returns a query: declarations and definitions, then an assertion for each term that it is 1.
-/// Terms in `cut` count as unknowns.
-pub fn query(pool: &Pool, assertions: &[Term], detail: Detail, cut: &FxHashSet<Term>) -> String {
+/// The text of a query, and its terms.
+///
+/// Names depend on the position of a term below the assertions only, so queries that differ in the
+/// names of unknowns have the same text.
+pub struct Query {
+    /// Declarations and definitions, then an assertion for each term that it is 1.
+    pub text: String,
+    /// The terms by the numbers in their names, operands first.
+    pub order: Vec<Term>,
+}
+
+/// The names of terms and functions in a query.
+struct Names {
+    terms: FxHashMap<Term, usize>,
+    functions: FxHashMap<Symbol, usize>,
+}
+
+impl Names {
+    fn term(&self, term: Term) -> String {
+        format!("t{}", self.terms.get(&term).copied().unwrap_or(usize::MAX))
+    }
+
+    fn function(&self, symbol: Symbol) -> String {
+        format!("f{}", self.functions.get(&symbol).copied().unwrap_or(usize::MAX))
+    }
+}
+
+/// Returns the query whether all assertions can be 1. Terms in `cut` count as unknowns.
+pub fn query(pool: &Pool, assertions: &[Term], detail: Detail, cut: &FxHashSet<Term>) -> Query {
     let mut text = String::new();
     let order = visible(pool, assertions, cut);
-    let mut functions = FxHashSet::default();
+    let mut names = Names {
+        terms: order.iter().enumerate().map(|(number, &term)| (term, number)).collect(),
+        functions: FxHashMap::default(),
+    };
     let mut has = (false, false);
     for &term in &order {
         match pool.node(term).op {
-            Op::App(symbol) if detail == Detail::Full && !cut.contains(&term) && functions.insert(symbol) => {
+            Op::App(symbol) if detail == Detail::Full && !cut.contains(&term) => {
+                let number = names.functions.len();
+                if names.functions.contains_key(&symbol) {
+                    continue;
+                }
+                names.functions.insert(symbol, number);
                 let info = pool.symbol(symbol);
                 let args: Vec<String> = info.arguments.iter().map(|w| format!("(_ BitVec {w})")).collect();
                 // Writing to a string cannot fail.
                 let _ = writeln!(
                     text,
-                    "(declare-fun f{} ({}) (_ BitVec {}))",
-                    symbol.index(),
+                    "(declare-fun f{number} ({}) (_ BitVec {}))",
                     args.join(" "),
                     info.width
                 );
@@ -46,23 +79,22 @@ pub fn query(pool: &Pool, assertions: &[Term], detail: Detail, cut: &FxHashSet<T
     if has.1 {
         text += &count_zeros("ctz32", |at| at);
     }
-    for &term in &order {
+    for (number, &term) in order.iter().enumerate() {
         let width = pool.width(term);
         let is_unknown = cut.contains(&term) || is_abstract(pool, term, detail);
         let _ = match is_unknown {
-            true => writeln!(text, "(declare-const t{} (_ BitVec {width}))", term.index()),
+            true => writeln!(text, "(declare-const t{number} (_ BitVec {width}))"),
             false => writeln!(
                 text,
-                "(define-fun t{} () (_ BitVec {width}) {})",
-                term.index(),
-                expression(pool, term)
+                "(define-fun t{number} () (_ BitVec {width}) {})",
+                expression(pool, term, &names)
             ),
         };
     }
     for &term in assertions {
-        let _ = writeln!(text, "(assert (= t{} #b1))", term.index());
+        let _ = writeln!(text, "(assert (= {} #b1))", names.term(term));
     }
-    text
+    Query { text, order }
 }
 
 /// Returns whether the term is an unknown for the solver.
@@ -75,27 +107,23 @@ fn is_abstract(pool: &Pool, term: Term, detail: Detail) -> bool {
     }
 }
 
-/// Returns the terms of a query, operands first, except terms only below cuts.
+/// Returns the terms of a query, operands first, except terms only below cuts. The order depends
+/// on the structure below the roots only.
 fn visible(pool: &Pool, roots: &[Term], cut: &FxHashSet<Term>) -> Vec<Term> {
     let mut seen = FxHashSet::default();
-    let mut stack = roots.to_vec();
-    while let Some(term) = stack.pop() {
-        if seen.insert(term) && !cut.contains(&term) {
-            stack.extend_from_slice(pool.args(term));
+    let mut order = Vec::new();
+    let mut stack: Vec<(Term, bool)> = roots.iter().rev().map(|&root| (root, false)).collect();
+    while let Some((term, is_done)) = stack.pop() {
+        if is_done {
+            order.push(term);
+        } else if seen.insert(term) {
+            stack.push((term, true));
+            if !cut.contains(&term) {
+                stack.extend(pool.args(term).iter().rev().map(|&arg| (arg, false)));
+            }
         }
     }
-    let mut order: Vec<Term> = seen.into_iter().collect();
-    order.sort_unstable();
     order
-}
-
-/// Returns the unknowns of a query, which the solver assigns.
-pub fn unknowns(pool: &Pool, assertions: &[Term]) -> Vec<Term> {
-    let order = visible(pool, assertions, &FxHashSet::default());
-    order
-        .into_iter()
-        .filter(|&term| matches!(pool.node(term).op, Op::Var(_)))
-        .collect()
 }
 
 /// Returns the definition of a function that counts zeros from the end where `position` starts.
@@ -109,10 +137,10 @@ fn count_zeros(name: &str, position: impl Fn(u32) -> u32) -> String {
 }
 
 /// Returns the definition of a term by its operands.
-fn expression(pool: &Pool, term: Term) -> String {
+fn expression(pool: &Pool, term: Term, names: &Names) -> String {
     let node = pool.node(term);
     let width = node.width;
-    let arg = |at: usize| format!("t{}", node.args[at].index());
+    let arg = |at: usize| names.term(node.args[at]);
     let inner = |at: usize| pool.width(node.args[at]);
     let two = |name: &str| format!("({name} {} {})", arg(0), arg(1));
     let bit = |name: &str| format!("(ite {} #b1 #b0)", two(name));
@@ -124,10 +152,11 @@ fn expression(pool: &Pool, term: Term) -> String {
                 .collect();
             format!("#b{digits}")
         }
-        Op::Var(symbol) => format!("f{}", symbol.index()),
+        // A query declares unknowns and does not define them.
+        Op::Var(_) => names.term(term),
         Op::App(symbol) => {
             let args: Vec<String> = (0..node.args.len()).map(arg).collect();
-            format!("(f{} {})", symbol.index(), args.join(" "))
+            format!("({} {})", names.function(*symbol), args.join(" "))
         }
         Op::Not => format!("(bvnot {})", arg(0)),
         Op::And => two("bvand"),

@@ -139,6 +139,7 @@ fn prove_file(args: &Args, cache: Option<&AnswerCache>, path: &Path, counts: &mu
         solver: args.solver.clone(),
         dump: args.dump.clone(),
         iterations: args.iterations,
+        ..Options::default()
     };
     let wanted: Vec<&FunctionCase> = file.functions.iter().filter(|case| is_wanted(args, case)).collect();
     counts

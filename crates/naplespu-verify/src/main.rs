@@ -1,0 +1,227 @@
+//! `naplespu-verify rules`: proves the lowering rules.
+
+use clap::Parser;
+use cranelift_codegen::settings::{self, Configurable as _, Flags};
+use cranelift_naplespu::Isa;
+use naplespu_reader::ClifFile;
+use naplespu_verify::answer::{Answer, Verdict};
+use naplespu_verify::prove::Options;
+use naplespu_verify::rules::instances::Family;
+use naplespu_verify::rules::routines::prove_routines;
+use naplespu_verify::rules::table::State;
+use naplespu_verify::rules::{Counts, Prover, Scope};
+use naplespu_verify::solver;
+use std::error::Error;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Proofs of the compiler
+#[derive(Parser)]
+#[command(name = "naplespu-verify", version)]
+enum Command {
+    /// Prove each lowering rule for each type to which it applies
+    ///
+    /// The exit status is 1 if a rule is wrong or the compiler fails on a function, and 3 if a rule
+    /// is not proved.
+    Rules(Args),
+}
+
+#[derive(clap::Args)]
+struct Args {
+    /// Families of functions, instead of all: plain, constants, users, pairs, masked, memory,
+    /// control
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = family)]
+    family: Vec<Family>,
+
+    /// Optimization levels
+    #[arg(long, value_name = "LEVEL", value_delimiter = ',', default_value = "none,speed")]
+    level: Vec<String>,
+
+    /// Files of CLIF or folders, for rules that no family applies
+    #[arg(long, value_name = "PATH", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../../filetests"))]
+    files: Vec<PathBuf>,
+
+    /// Seconds for each function
+    #[arg(long, value_name = "SECONDS", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
+    timeout: u64,
+
+    /// The solver: a program that accepts SMT-LIB and the options of Z3
+    #[arg(long, value_name = "PROGRAM", default_value = solver::PROGRAM)]
+    solver: String,
+
+    /// Maximum number of failures to print
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    failures: usize,
+
+    /// Print one JSON array with an object for each rule
+    #[arg(long)]
+    json: bool,
+}
+
+/// Parses the name of a family.
+fn family(name: &str) -> Result<Family, String> {
+    let mut all = Family::ALL.into_iter();
+    all.find(|family| family.name() == name)
+        .ok_or_else(|| "not a family of functions".to_owned())
+}
+
+/// The exit status if a rule is not proved.
+const UNPROVED: u8 = 3;
+
+/// Settings other than the default by which more rules apply. The semantics in td are those of a
+/// machine with all errata, so errata that change what an instruction computes stay.
+const VARIANTS: [&str; 5] = [
+    "strict_float=true",
+    "has_fpu=false",
+    "erratum_main_memory_vector_store_unmasked=false,erratum_scratchpad_empty_mask=false,\
+     erratum_indirect_call_link=false,erratum_lost_result_before_taken_branch=false",
+    "atomics=single_thread",
+    "atomics=machine",
+];
+
+fn main() -> ExitCode {
+    let Command::Rules(args) = Command::parse();
+    match rules(&args) {
+        Ok(status) => status,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Returns the target with these settings.
+fn isa(level: &str, variant: &str) -> Result<Arc<Isa>, Box<dyn Error>> {
+    let mut flags = settings::builder();
+    flags.set("opt_level", level)?;
+    let mut target = cranelift_naplespu::isa::lookup_by_name("naplespu")?;
+    for setting in variant.split(',').filter(|setting| !setting.is_empty()) {
+        let (name, value) = setting.split_once('=').ok_or("a setting has the form NAME=VALUE")?;
+        target.set(name, value)?;
+    }
+    Ok(target.finish(Flags::new(flags))?)
+}
+
+fn rules(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
+    if !solver::is_installed(&args.solver) {
+        return Err(format!(
+            "the solver `{}` cannot be run: install Z3 (Debian: apt-get install z3) or name another one with --solver",
+            args.solver
+        )
+        .into());
+    }
+    let mut prover = Prover::new(Options {
+        timeout: Duration::from_secs(args.timeout),
+        solver: args.solver.clone(),
+        ..Options::default()
+    });
+    let families = if args.family.is_empty() {
+        Family::ALL.to_vec()
+    } else {
+        args.family.clone()
+    };
+    let start = Instant::now();
+    let report = |what: &str, counts: Counts| {
+        if counts.compared == 0 {
+            return;
+        }
+        let Counts {
+            compiled,
+            refused,
+            compared,
+        } = counts;
+        let seconds = start.elapsed().as_secs();
+        eprintln!("{seconds:5} s  {what}: {compiled} functions compiled, {refused} refused, {compared} compared");
+    };
+    for level in &args.level {
+        let isa = isa(level, "")?;
+        for &family in &families {
+            // Without the optimizer, the rules of a pair do not depend on each other.
+            let scope = match (family, level.as_str()) {
+                (Family::Pairs, "none") => Scope::Types,
+                _ => Scope::All,
+            };
+            let counts = prover.family(family, &isa, level, scope);
+            report(&format!("{level} {}", family.name()), counts);
+        }
+    }
+    for variant in VARIANTS {
+        for level in &args.level {
+            let isa = isa(level, variant)?;
+            for &family in families.iter().filter(|&&family| family != Family::Pairs) {
+                let settings = format!("{level} {variant}");
+                let counts = prover.family(family, &isa, &settings, Scope::NewRules);
+                report(&format!("{settings} {}", family.name()), counts);
+            }
+        }
+    }
+    let routines = prove_routines(&*isa("speed", "")?, prover.options())?;
+    let wrong = routines
+        .iter()
+        .filter(|answer| answer.verdict != Verdict::Proved)
+        .count();
+    let functions = functions(&args.files)?;
+    for level in &args.level {
+        for variant in VARIANTS.into_iter().chain([""]).rev() {
+            let settings = format!("{level} {variant}");
+            let counts = prover.functions(functions.clone(), &isa(level, variant)?, &settings);
+            report(&format!("{settings} files"), counts);
+        }
+    }
+    let table = &prover.table;
+    if args.json {
+        println!("{}", table.to_json());
+    } else {
+        let mut text = String::new();
+        table.write_failures(&mut text, args.failures)?;
+        for answer in &routines {
+            let _ = writeln!(text, "routine {answer}");
+        }
+        print!("{text}{table}");
+    }
+    let unproved = (0..cranelift_naplespu::explain::RULES.len() as u16)
+        .filter(|&rule| table.state(rule) != State::Proved)
+        .count();
+    let is_refuted = |answer: &Answer| matches!(answer.verdict, Verdict::Refuted { .. });
+    let is_sound = table.is_sound() && !routines.iter().any(is_refuted);
+    Ok(match (is_sound, unproved + wrong) {
+        (false, _) => ExitCode::FAILURE,
+        (true, 0) => ExitCode::SUCCESS,
+        (true, _) => ExitCode::from(UNPROVED),
+    })
+}
+
+/// Returns the functions of all files. Files with faults are left out: their tests report them.
+fn functions(paths: &[PathBuf]) -> Result<Vec<cranelift_codegen::ir::Function>, Box<dyn Error>> {
+    let mut files = Vec::new();
+    for path in paths {
+        collect(path, &mut files)?;
+    }
+    files.sort();
+    let mut functions = Vec::new();
+    for path in files {
+        let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let file = ClifFile::parse(&path.display().to_string(), &bytes);
+        functions.extend(file.functions.into_iter().map(|case| case.func));
+    }
+    Ok(functions)
+}
+
+/// Adds a file, or the CLIF files below a folder.
+fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {
+    let named = |error: std::io::Error| format!("{}: {error}", path.display());
+    if !path.is_dir() {
+        files.push(path.to_owned());
+        return Ok(());
+    }
+    for entry in std::fs::read_dir(path).map_err(named)? {
+        let entry = entry.map_err(named)?.path();
+        if entry.is_dir() || entry.extension().is_some_and(|extension| extension == "clif") {
+            collect(&entry, files)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,176 @@
+//! Branches, branch tables, traps, calls and constants.
+
+use super::instances::{Instance, constants_of};
+use super::operation::{Small, TRAP, all_types};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::immediates::{Ieee16, Ieee32, Ieee64};
+use cranelift_codegen::ir::{
+    AbiParam, ConstantData, ExtFuncData, ExternalName, InstBuilder as _, JumpTableData, Opcode, Signature, Type,
+    UserExternalName, Value, types,
+};
+use cranelift_codegen::isa::CallConv;
+
+fn instance(small: Small, ty: Type) -> Instance {
+    Instance {
+        func: small.func,
+        constant: None,
+        ty,
+        is_distinct: true,
+    }
+}
+
+/// Constants of every type.
+fn constants() -> Vec<Instance> {
+    let mut out = Vec::new();
+    for ty in all_types() {
+        for value in constants_of(ty.as_int()) {
+            let mut small = Small::default();
+            let value = match ty {
+                types::F16 => small.cursor().ins().f16const(Ieee16::with_bits(value as u16)),
+                types::F32 => small.cursor().ins().f32const(Ieee32::with_bits(value as u32)),
+                types::F64 => small.cursor().ins().f64const(Ieee64::with_bits(value as u64)),
+                _ if ty.is_vector() || ty == types::F128 => {
+                    let bytes: Vec<u8> = (0..ty.bytes())
+                        .map(|at| (value as u32).wrapping_mul(at * 2 + 1).to_le_bytes()[0])
+                        .collect();
+                    let handle = small.func.dfg.constants.insert(ConstantData::from(&bytes[..]));
+                    match ty.is_vector() {
+                        true => small.cursor().ins().vconst(ty, handle),
+                        false => small.cursor().ins().f128const(handle),
+                    }
+                }
+                _ => match small.constant(ty, value) {
+                    Some(value) => value,
+                    None => continue,
+                },
+            };
+            small.ret(&[value]);
+            out.push(instance(small, ty));
+        }
+    }
+    out
+}
+
+/// Traps, with and without a compare as condition.
+fn traps() -> Vec<Instance> {
+    let mut out = Vec::new();
+    for ty in [types::I8, types::I16, types::I32, types::I64, types::I128] {
+        for opcode in [Opcode::Trapz, Opcode::Trapnz] {
+            let mut small = Small::default();
+            let value = small.param(ty);
+            match opcode {
+                Opcode::Trapz => small.cursor().ins().trapz(value, TRAP),
+                _ => small.cursor().ins().trapnz(value, TRAP),
+            };
+            small.ret(&[value]);
+            out.push(instance(small, ty));
+        }
+    }
+    let mut small = Small::default();
+    small.cursor().ins().trap(TRAP);
+    out.push(instance(small, types::INVALID));
+    out
+}
+
+/// Branches on values and compares, with block parameters that are swapped on an edge.
+fn branches() -> Vec<Instance> {
+    let mut out = Vec::new();
+    for ty in [
+        types::I8,
+        types::I16,
+        types::I32,
+        types::I64,
+        types::I128,
+        types::F32,
+        types::F64,
+    ] {
+        let conditions = IntCC::all().iter().map(|&cc| Some(cc)).chain([None]);
+        for condition in conditions.filter(|condition| ty.is_int() || condition.is_none()) {
+            let mut small = Small::default();
+            let (a, b) = (small.param(ty), small.param(ty));
+            let entry = small.block;
+            let join = small.next_block();
+            let (x, y) = (
+                small.func.dfg.append_block_param(join, ty),
+                small.func.dfg.append_block_param(join, ty),
+            );
+            small.ret(&[x, y]);
+            small.block = entry;
+            let flag = match condition {
+                Some(cc) => small.cursor().ins().icmp(cc, a, b),
+                None if ty.is_int() => a,
+                None => small.param(types::I32),
+            };
+            let (same, swapped) = ([a.into(), b.into()], [b.into(), a.into()]);
+            small.cursor().ins().brif(flag, join, &same, join, &swapped);
+            out.push(instance(small, ty));
+        }
+    }
+    out
+}
+
+/// Branch tables of several sizes.
+fn tables() -> Vec<Instance> {
+    let mut out = Vec::new();
+    for count in [0, 1, 2, 3, 4, 5, 7, 8, 9, 16, 40] {
+        let mut small = Small::default();
+        let index = small.param(types::I32);
+        let entry = small.block;
+        let join = small.next_block();
+        let result = small.func.dfg.append_block_param(join, types::I32);
+        small.ret(&[result]);
+        let mut calls = Vec::new();
+        for number in 0..=count {
+            // Several entries share a block, others have one each.
+            let block = small.next_block();
+            let value = small.cursor().ins().iconst(types::I32, 100 + number);
+            small.cursor().ins().jump(join, &[value.into()]);
+            calls.push(small.func.dfg.block_call(block, &[]));
+        }
+        small.block = entry;
+        let default = calls.remove(calls.len() - 1);
+        let table = small.func.create_jump_table(JumpTableData::new(default, &calls));
+        small.cursor().ins().br_table(index, table);
+        out.push(instance(small, types::I32));
+    }
+    out
+}
+
+/// Calls with parameters and results of each type, in registers and on the stack.
+fn calls() -> Vec<Instance> {
+    let mut out = Vec::new();
+    for ty in all_types() {
+        for count in [1, 2, 9] {
+            for indirect in [false, true] {
+                let mut small = Small::default();
+                let mut sig = Signature::new(CallConv::SystemV);
+                sig.params.extend(vec![AbiParam::new(ty); count]);
+                sig.returns.push(AbiParam::new(ty));
+                let sig_ref = small.func.import_signature(sig);
+                let args: Vec<Value> = (0..count).map(|_| small.param(ty)).rev().collect();
+                let call = if indirect {
+                    let callee = small.param(types::I32);
+                    small.cursor().ins().call_indirect(sig_ref, callee, &args)
+                } else {
+                    let name = small.func.declare_imported_user_function(UserExternalName::new(0, 3));
+                    let callee = small.func.import_function(ExtFuncData {
+                        name: ExternalName::user(name),
+                        signature: sig_ref,
+                        colocated: true,
+                        patchable: false,
+                    });
+                    small.cursor().ins().call(callee, &args)
+                };
+                let results = small.func.dfg.inst_results(call).to_vec();
+                small.ret(&results);
+                out.push(instance(small, ty));
+            }
+        }
+    }
+    out
+}
+
+/// Returns the instances of control flow.
+pub fn instances() -> Vec<Instance> {
+    [constants(), traps(), branches(), tables(), calls()].concat()
+}

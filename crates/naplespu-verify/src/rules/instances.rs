@@ -1,0 +1,571 @@
+//! Small functions that apply the rules: each operation by each type, with constants of each class,
+//! with each kind of user, and in pairs.
+
+use super::control;
+use super::memory;
+use super::operation::{Operation, Small, TRAP, operations};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Function, InstBuilder as _, InstructionData, MemFlagsData, Opcode, Type, Value, types};
+use rustc_hash::FxHasher;
+use std::collections::HashSet;
+use std::hash::{Hash as _, Hasher as _};
+
+/// A function that applies rules.
+#[derive(Clone, Debug)]
+pub struct Instance {
+    /// The function.
+    pub func: Function,
+    /// The constant operand, if the function has one.
+    pub constant: Option<i64>,
+    /// The type at which the function applies its main rule.
+    pub ty: Type,
+    /// Whether the function is proved even if its rules are proved at this type, because passes of
+    /// the optimizer depend on more than the rules.
+    pub is_distinct: bool,
+}
+
+/// Returns the hash of the operations of a function, without its constants and offsets.
+pub fn shape(func: &Function) -> u64 {
+    let mut hasher = FxHasher::default();
+    for block in func.layout.blocks() {
+        for inst in func.layout.block_insts(block) {
+            let data = &func.dfg.insts[inst];
+            data.opcode().hash(&mut hasher);
+            match *data {
+                InstructionData::IntCompare { cond, .. } => cond.hash(&mut hasher),
+                InstructionData::FloatCompare { cond, .. } => cond.hash(&mut hasher),
+                InstructionData::BinaryImm8 { imm, .. } | InstructionData::TernaryImm8 { imm, .. } => {
+                    imm.hash(&mut hasher)
+                }
+                InstructionData::Shuffle { imm, .. } => func.dfg.immediates.get(imm).hash(&mut hasher),
+                InstructionData::Load { flags, .. } | InstructionData::Store { flags, .. } => {
+                    func.dfg.mem_flags[flags].hash(&mut hasher);
+                }
+                _ => {}
+            }
+            for &value in func.dfg.inst_args(inst).iter().chain(func.dfg.inst_results(inst)) {
+                (value, func.dfg.value_type(value)).hash(&mut hasher);
+            }
+        }
+    }
+    hasher.finish()
+}
+
+/// A family of instances.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Family {
+    /// An operation on parameters.
+    Plain,
+    /// An operation with a constant operand.
+    Constants,
+    /// An operation whose result has users of each kind.
+    Users,
+    /// An operation on the result of another one.
+    Pairs,
+    /// Vector operations in the lanes of a mask.
+    Masked,
+    /// Loads, stores and addresses.
+    Memory,
+    /// Branches, calls and traps.
+    Control,
+}
+
+impl Family {
+    /// All families.
+    pub const ALL: [Self; 7] = [
+        Self::Plain,
+        Self::Constants,
+        Self::Users,
+        Self::Pairs,
+        Self::Masked,
+        Self::Memory,
+        Self::Control,
+    ];
+
+    /// Returns the name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Constants => "constants",
+            Self::Users => "users",
+            Self::Pairs => "pairs",
+            Self::Masked => "masked",
+            Self::Memory => "memory",
+            Self::Control => "control",
+        }
+    }
+
+    /// Returns the instances of the family.
+    pub fn instances(self) -> Vec<Instance> {
+        match self {
+            Self::Plain => plain(),
+            Self::Constants => constants(),
+            Self::Users => users(),
+            Self::Pairs => pairs(),
+            Self::Masked => masked(),
+            Self::Memory => memory::instances(),
+            Self::Control => control::instances(),
+        }
+    }
+}
+
+/// The constants at which the rules change: limits of immediates, of types and of shift amounts.
+const LIMITS: [i64; 44] = [
+    0,
+    1,
+    -1,
+    2,
+    -2,
+    3,
+    4,
+    5,
+    7,
+    8,
+    9,
+    10,
+    15,
+    16,
+    17,
+    24,
+    31,
+    32,
+    33,
+    63,
+    64,
+    100,
+    127,
+    128,
+    -127,
+    -128,
+    -129,
+    255,
+    256,
+    -255,
+    -256,
+    -257,
+    1000,
+    32767,
+    32768,
+    -32768,
+    -32769,
+    65535,
+    65536,
+    0x7fff_ffff,
+    -0x8000_0000,
+    0xff_ffff,
+    0x1234_5678,
+    -0x1234_5679,
+];
+/// More limits, of types wider than a word.
+const WIDE_LIMITS: [i64; 10] = [
+    0xffff_ffff,
+    0x8000_0000,
+    1 << 32,
+    1 << 33,
+    (1 << 40) - 1,
+    -(1 << 32),
+    i64::MAX,
+    i64::MIN,
+    0x0123_4567_89ab_cdef,
+    -0x0123_4567_89ab_cdef,
+];
+/// The constants of a machine immediate of nine bits.
+const SHORT: std::ops::RangeInclusive<i64> = -256..=255;
+
+/// Returns the constants to try with an integer type. The list for `i32` has every constant that an
+/// immediate operand can have, and every power of two.
+pub fn constants_of(ty: Type) -> Vec<i64> {
+    let bits = ty.lane_bits();
+    let mut list: Vec<i64> = LIMITS.to_vec();
+    if ty == types::I32 {
+        list.extend(SHORT);
+        list.extend((0..32).flat_map(|bit| [1i64 << bit, (1i64 << bit) - 1, -(1i64 << bit)]));
+    }
+    if bits > 32 {
+        list.extend(WIDE_LIMITS);
+    }
+    let keep = 64 - bits.min(64);
+    let mut seen = HashSet::new();
+    let truncated = list.into_iter().map(|value| value << keep >> keep);
+    truncated.filter(|&value| seen.insert(value)).collect()
+}
+
+/// The type that describes an operation: the widest of its types.
+fn main_type(operation: &Operation) -> Type {
+    let all = operation.operands.iter().copied().chain(operation.results());
+    all.max_by_key(|ty| ty.bits()).unwrap_or(types::INVALID)
+}
+
+/// Returns a function that returns the results of an operation. `constant` replaces the operand of
+/// its number.
+fn single(operation: &Operation, constant: Option<(usize, i64)>) -> Option<Instance> {
+    let mut small = Small::default();
+    let mut args = Vec::new();
+    for (number, &ty) in operation.operands.iter().enumerate() {
+        args.push(match constant {
+            Some((at, value)) if at == number => small.constant(ty, value)?,
+            _ => small.param(ty),
+        });
+    }
+    let results = operation.append(&mut small, &args);
+    small.ret(&results);
+    Some(Instance {
+        func: small.func,
+        constant: constant.map(|(_, value)| value),
+        ty: main_type(operation),
+        is_distinct: true,
+    })
+}
+
+fn plain() -> Vec<Instance> {
+    let mut list = Vec::new();
+    for operation in operations() {
+        list.extend(single(&operation, None));
+        // All operands are the same value.
+        if let [first, rest @ ..] = &operation.operands[..]
+            && !rest.is_empty()
+            && rest.iter().all(|ty| ty == first)
+        {
+            let mut small = Small::default();
+            let value = small.param(*first);
+            let results = operation.append(&mut small, &vec![value; rest.len() + 1]);
+            small.ret(&results);
+            list.push(Instance {
+                func: small.func,
+                constant: None,
+                ty: main_type(&operation),
+                is_distinct: true,
+            });
+        }
+    }
+    list
+}
+
+fn constants() -> Vec<Instance> {
+    let mut list = Vec::new();
+    for operation in operations() {
+        for (number, &ty) in operation.operands.iter().enumerate() {
+            // Shift amounts of other types than i32 differ in their limits only.
+            let values = match operation.operands.len() {
+                1 | 3.. => vec![0, 1, -1, 77],
+                _ => constants_of(ty),
+            };
+            list.extend(
+                values
+                    .into_iter()
+                    .filter_map(|value| single(&operation, Some((number, value)))),
+            );
+        }
+        // Two constants.
+        if let [a, b] = operation.operands[..] {
+            for (x, y) in [
+                (0, 0),
+                (5, 3),
+                (-7, 2),
+                (77, -1),
+                (0x1234_5678, 9),
+                (i64::MIN >> 20, 33),
+            ] {
+                let mut small = Small::default();
+                let (Some(x), Some(y)) = (small.constant(a, x), small.constant(b, y)) else {
+                    continue;
+                };
+                let results = operation.append(&mut small, &[x, y]);
+                small.ret(&results);
+                list.push(Instance {
+                    func: small.func,
+                    constant: None,
+                    ty: main_type(&operation),
+                    is_distinct: true,
+                });
+            }
+        }
+    }
+    list
+}
+
+/// The users of a value.
+#[derive(Clone, Copy)]
+enum User {
+    Branch,
+    InvertedBranch,
+    Select,
+    TrapNonzero,
+    TrapZero,
+    ZeroExtend,
+    SignExtend,
+    Twice,
+    Equal,
+}
+
+impl User {
+    const ALL: [Self; 9] = [
+        Self::Branch,
+        Self::InvertedBranch,
+        Self::Select,
+        Self::TrapNonzero,
+        Self::TrapZero,
+        Self::ZeroExtend,
+        Self::SignExtend,
+        Self::Twice,
+        Self::Equal,
+    ];
+
+    /// Uses a value. Returns `None` if values of the type have no such user.
+    fn apply(self, small: &mut Small, value: Value) -> Option<()> {
+        let ty = small.func.dfg.value_type(value);
+        if !ty.is_int() {
+            return None;
+        }
+        match self {
+            Self::Branch | Self::InvertedBranch => branch(small, value, matches!(self, Self::InvertedBranch)),
+            Self::Select => {
+                let (a, b) = (small.param(types::I32), small.param(types::I32));
+                let result = small.cursor().ins().select(value, a, b);
+                small.ret(&[result]);
+            }
+            Self::TrapNonzero | Self::TrapZero => {
+                match self {
+                    Self::TrapZero => small.cursor().ins().trapz(value, TRAP),
+                    _ => small.cursor().ins().trapnz(value, TRAP),
+                };
+                small.ret(&[]);
+            }
+            Self::ZeroExtend | Self::SignExtend => {
+                let wide = [types::I32, types::I64]
+                    .into_iter()
+                    .filter(|wide| wide.bits() > ty.bits());
+                let mut results = Vec::new();
+                for wide in wide {
+                    results.push(match self {
+                        Self::ZeroExtend => small.cursor().ins().uextend(wide, value),
+                        _ => small.cursor().ins().sextend(wide, value),
+                    });
+                }
+                if results.is_empty() {
+                    return None;
+                }
+                small.ret(&results);
+            }
+            Self::Twice => {
+                let other = small.param(types::I32);
+                let chosen = small.cursor().ins().select(value, other, other);
+                small.ret(&[value, chosen]);
+            }
+            Self::Equal => {
+                let zero = small.constant(ty, 0)?;
+                let same = small.cursor().ins().icmp(IntCC::Equal, value, zero);
+                small.ret(&[same]);
+            }
+        }
+        Some(())
+    }
+}
+
+/// Ends the function with a branch on the value.
+fn branch(small: &mut Small, value: Value, inverted: bool) {
+    let from = small.block;
+    let first = small.next_block();
+    let one = small.cursor().ins().iconst(types::I32, 1);
+    small.ret(&[one]);
+    let second = small.next_block();
+    let two = small.cursor().ins().iconst(types::I32, 2);
+    small.ret(&[two]);
+    small.block = from;
+    let (then, other) = if inverted { (second, first) } else { (first, second) };
+    small.cursor().ins().brif(value, then, &[], other, &[]);
+}
+
+/// Returns the operations of the families of users and pairs: those on integers of at most 64 bits
+/// and on vectors of one register.
+fn common(operation: &Operation) -> bool {
+    let all = || operation.operands.iter().copied().chain(operation.results());
+    let is_common = |ty: Type| {
+        ty.lane_type().is_int() && matches!(ty.bits(), 8 | 32 | 64) && !ty.is_vector()
+            || matches!(ty, types::I8X16 | types::I32X4 | types::I32X16 | types::I16X8)
+    };
+    let is_division = matches!(
+        operation.opcode,
+        Opcode::Udiv | Opcode::Sdiv | Opcode::Urem | Opcode::Srem | Opcode::Umulhi | Opcode::Smulhi
+    );
+    all().all(is_common) && !is_division
+}
+
+fn users() -> Vec<Instance> {
+    let mut list = Vec::new();
+    for operation in operations() {
+        let result = operation.results()[0];
+        let values = match operation.operands.len() {
+            2 => vec![
+                None,
+                Some(0),
+                Some(1),
+                Some(-1),
+                Some(5),
+                Some(200),
+                Some(300),
+                Some(-256),
+                Some(0x1234_5678),
+            ],
+            _ => vec![None],
+        };
+        for user in User::ALL {
+            if !result.is_int() || operation.operands.iter().any(|ty| ty.lane_bits() > 64) {
+                continue;
+            }
+            for constant in values.iter().flat_map(|&value| match value {
+                None => vec![None],
+                Some(value) => vec![Some((0, value)), Some((1, value))],
+            }) {
+                let mut small = Small::default();
+                let mut args = Vec::new();
+                for (number, &ty) in operation.operands.iter().enumerate() {
+                    args.push(match constant {
+                        Some((at, value)) if at == number => small.constant(ty, value),
+                        _ => Some(small.param(ty)),
+                    });
+                }
+                let Some(args) = args.into_iter().collect::<Option<Vec<Value>>>() else {
+                    continue;
+                };
+                let results = operation.append(&mut small, &args);
+                if user.apply(&mut small, results[0]).is_some() {
+                    list.push(Instance {
+                        func: small.func,
+                        constant: constant.map(|(_, value)| value),
+                        ty: main_type(&operation),
+                        is_distinct: true,
+                    });
+                }
+            }
+        }
+    }
+    list
+}
+
+/// Every operation on the result of another one, with constants in some of them.
+fn pairs() -> Vec<Instance> {
+    let list: Vec<Operation> = operations().into_iter().filter(common).collect();
+    let mut out = Vec::new();
+    for outer in &list {
+        for inner in &list {
+            // Immediates of both would multiply the pairs.
+            if is_later_immediate(inner) || (is_later_immediate(outer) && inner.operands.len() != 2) {
+                continue;
+            }
+            let result = inner.results()[0];
+            for (number, &ty) in outer.operands.iter().enumerate() {
+                if ty == result {
+                    out.extend(pair(outer, inner, number, None));
+                    if outer.operands.len() == 2 && inner.operands.len() == 2 {
+                        out.extend(
+                            [(24, 8), (255, -1), (1, 31)]
+                                .into_iter()
+                                .filter_map(|both| pair(outer, inner, number, Some(both))),
+                        );
+                    }
+                }
+            }
+        }
+    }
+    out
+}
+
+/// Returns whether another immediate of the same operation represents this one in pairs.
+fn is_later_immediate(operation: &Operation) -> bool {
+    use super::operation::Immediate;
+    match operation.immediate {
+        Immediate::Int(cc) => !matches!(cc, IntCC::Equal | IntCC::SignedLessThan | IntCC::UnsignedGreaterThan),
+        Immediate::Lane(lane) => lane > 1,
+        Immediate::Mask(mask) => mask[0] != 15,
+        Immediate::Float(_) => true,
+        Immediate::None => false,
+    }
+}
+
+/// Returns the function with the inner operation as operand `number` of the outer one, optionally
+/// with constants as the last operands.
+fn pair(outer: &Operation, inner: &Operation, number: usize, constants: Option<(i64, i64)>) -> Option<Instance> {
+    let mut small = Small::default();
+    let mut args = Vec::new();
+    for (at, &ty) in inner.operands.iter().enumerate() {
+        args.push(match constants {
+            Some((value, _)) if at == 1 => small.constant(ty, value)?,
+            _ => small.param(ty),
+        });
+    }
+    let value = inner.append(&mut small, &args)[0];
+    let mut args = Vec::new();
+    for (at, &ty) in outer.operands.iter().enumerate() {
+        args.push(match constants {
+            _ if at == number => value,
+            Some((_, value)) => small.constant(ty, value)?,
+            _ => small.param(ty),
+        });
+    }
+    let results = outer.append(&mut small, &args);
+    small.ret(&results);
+    Some(Instance {
+        func: small.func,
+        constant: None,
+        ty: main_type(outer),
+        is_distinct: matches!(main_type(outer), types::I32 | types::I64) && constants.is_none(),
+    })
+}
+
+/// Operations on lanes of which a mask selects the result, as the machine's masked instructions
+/// compute them.
+fn masked() -> Vec<Instance> {
+    let list: Vec<Operation> = operations();
+    let is_lanes = |operation: &&Operation| {
+        matches!(
+            operation.ctrl,
+            types::I32X16 | types::F32X16 | types::I8X16 | types::I16X8 | types::I32X4
+        ) && operation.results() == [operation.ctrl]
+    };
+    let compares: Vec<&Operation> = list
+        .iter()
+        .filter(|operation| {
+            matches!(operation.opcode, Opcode::Icmp | Opcode::Fcmp) && operation.operands[0].is_vector()
+        })
+        .collect();
+    let mut out = Vec::new();
+    for operation in list.iter().filter(is_lanes) {
+        let int = operation.ctrl.as_int();
+        let fits = compares.iter().filter(|compare| compare.results() == [int]);
+        // Some conditions are enough: `Plain` has all.
+        for compare in fits.step_by(4) {
+            for (constant, swapped) in [(None, false), (None, true), (Some(3), false), (Some(0), false)] {
+                let mut small = Small::default();
+                let sides: Vec<Value> = compare.operands.iter().map(|&ty| small.param(ty)).collect();
+                let mask = compare.append(&mut small, &sides)[0];
+                let mut args: Vec<Value> = operation.operands.iter().map(|&ty| small.param(ty)).collect();
+                if let (Some(value), Some(last)) = (constant, args.len().checked_sub(1)) {
+                    let Some(value) = small.constant(operation.operands[last], value) else {
+                        continue;
+                    };
+                    args[last] = value;
+                }
+                let other = match operation.operands.first() {
+                    Some(&ty) if ty == operation.ctrl => args[0],
+                    _ => small.param(operation.ctrl),
+                };
+                let result = operation.append(&mut small, &args)[0];
+                let mask = match operation.ctrl == int {
+                    true => mask,
+                    false => small.cursor().ins().bitcast(operation.ctrl, MemFlagsData::new(), mask),
+                };
+                let (a, b) = if swapped { (other, result) } else { (result, other) };
+                let chosen = small.cursor().ins().bitselect(mask, a, b);
+                small.ret(&[chosen]);
+                out.push(Instance {
+                    func: small.func,
+                    constant,
+                    ty: operation.ctrl,
+                    is_distinct: true,
+                });
+            }
+        }
+    }
+    out
+}

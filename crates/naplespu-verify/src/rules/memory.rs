@@ -1,0 +1,220 @@
+//! Loads, stores and addresses: each opcode by each type, alignment, byte order, space and kind of
+//! address.
+
+use super::instances::Instance;
+use super::operation::{Small, all_types};
+use cranelift_codegen::ir::immediates::Offset32;
+use cranelift_codegen::ir::instructions::InstructionFormat;
+use cranelift_codegen::ir::{
+    AliasRegionData, Endianness, ExternalName, GlobalValueData, InstBuilder as _, InstructionData, MemFlagsData,
+    Opcode, StackSlotData, StackSlotKind, Type, UserExternalName, Value, types,
+};
+use npu_mc::machine::SCRATCHPAD_SPACE;
+
+/// The kinds of address.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Address {
+    /// A parameter.
+    Param,
+    /// The sum of a parameter and a constant.
+    Sum(i64),
+    /// The sum of two parameters.
+    Indexed,
+    /// The sum of a parameter and a multiple of another one.
+    Scaled,
+    /// A stack slot.
+    Slot,
+    /// A symbol.
+    Symbol,
+    /// A constant.
+    Constant(i64),
+    /// A parameter of 64 bits.
+    Wide,
+}
+
+impl Address {
+    const ALL: [Self; 10] = [
+        Self::Param,
+        Self::Sum(8),
+        Self::Sum(64),
+        Self::Sum(1000),
+        Self::Indexed,
+        Self::Scaled,
+        Self::Slot,
+        Self::Symbol,
+        Self::Constant(0x1000),
+        Self::Wide,
+    ];
+
+    fn build(self, small: &mut Small) -> Value {
+        let param = match self {
+            Self::Slot | Self::Symbol | Self::Constant(_) => None,
+            Self::Wide => Some(small.param(types::I64)),
+            _ => Some(small.param(types::I32)),
+        };
+        match (self, param) {
+            (Self::Sum(by), Some(param)) => {
+                let by = small.cursor().ins().iconst(types::I32, by);
+                small.cursor().ins().iadd(param, by)
+            }
+            (Self::Indexed, Some(param)) => {
+                let index = small.param(types::I32);
+                small.cursor().ins().iadd(param, index)
+            }
+            (Self::Scaled, Some(param)) => {
+                let index = small.param(types::I32);
+                let by = small.cursor().ins().iconst(types::I32, 6);
+                let scaled = small.cursor().ins().ishl(index, by);
+                small.cursor().ins().iadd(param, scaled)
+            }
+            (_, Some(param)) => param,
+            (Self::Slot, _) => {
+                let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, 512, 6);
+                let slot = small.func.create_sized_stack_slot(slot);
+                small.cursor().ins().stack_addr(types::I32, slot, 64)
+            }
+            (Self::Symbol, _) => {
+                let name = small.func.declare_imported_user_function(UserExternalName::new(0, 7));
+                let symbol = small.func.create_global_value(GlobalValueData::Symbol {
+                    name: ExternalName::user(name),
+                    offset: 16.into(),
+                    colocated: true,
+                    tls: false,
+                });
+                small.cursor().ins().symbol_value(types::I32, symbol)
+            }
+            (Self::Constant(at), _) => small.cursor().ins().iconst(types::I32, at),
+            _ => small.cursor().ins().iconst(types::I32, 0),
+        }
+    }
+}
+
+/// The offsets to try: limits of the machine's offsets, and multiples of the access.
+const OFFSETS: [i32; 16] = [
+    0, 1, 4, 8, 64, -4, -64, 248, 252, 255, 256, 260, -256, -260, 4096, 100_000,
+];
+
+/// Returns the flags of accesses.
+fn flags(small: &mut Small) -> Vec<MemFlagsData> {
+    let region = small.func.dfg.alias_regions.insert(AliasRegionData {
+        user_id: SCRATCHPAD_SPACE,
+        description: "scratchpad".into(),
+    });
+    let plain = MemFlagsData::new();
+    let aligned = plain.with_aligned();
+    let mut list = vec![
+        aligned,
+        plain,
+        aligned.with_endianness(Endianness::Big),
+        plain.with_endianness(Endianness::Big),
+    ];
+    list.push(aligned.with_alias_region(Some(region)));
+    list.push(plain.with_alias_region(Some(region)));
+    list
+}
+
+/// Returns the opcodes of loads and stores.
+fn opcodes() -> impl Iterator<Item = Opcode> {
+    let formats = [InstructionFormat::Load, InstructionFormat::Store];
+    Opcode::all()
+        .iter()
+        .copied()
+        .filter(move |opcode| formats.contains(&opcode.format()))
+}
+
+/// Returns the access functions of a combination; `signed` is a user that extends the result.
+fn access(opcode: Opcode, ty: Type, flag: usize, address: Address, offset: i32, signed: bool) -> Option<Instance> {
+    let mut small = Small::default();
+    let value = (opcode.format() == InstructionFormat::Store).then(|| small.param(ty));
+    let at = address.build(&mut small);
+    let data = *flags(&mut small).get(flag)?;
+    let flags = small.func.dfg.mem_flags.insert(data).ok()?;
+    let offset = Offset32::new(offset);
+    match value {
+        Some(value) => {
+            let args = [value, at];
+            let data = InstructionData::Store {
+                opcode,
+                args,
+                flags,
+                offset,
+            };
+            small.instruction(data, ty);
+            small.ret(&[]);
+        }
+        None => {
+            let data = InstructionData::Load {
+                opcode,
+                arg: at,
+                flags,
+                offset,
+            };
+            let ctrl = if opcode.constraints().is_polymorphic() {
+                ty
+            } else {
+                types::INVALID
+            };
+            let loaded = small.instruction(data, ctrl)[0];
+            let narrow = small.func.dfg.value_type(loaded);
+            let result = match signed {
+                true if narrow.is_int() && !narrow.is_vector() && narrow.bits() < 32 => {
+                    small.cursor().ins().sextend(types::I32, loaded)
+                }
+                true => return None,
+                false => loaded,
+            };
+            small.ret(&[result]);
+        }
+    }
+    Some(Instance {
+        func: small.func,
+        constant: None,
+        ty,
+        is_distinct: true,
+    })
+}
+
+/// Returns the address operations alone.
+fn addresses() -> Vec<Instance> {
+    let all = Address::ALL.into_iter().map(|address| {
+        let mut small = Small::default();
+        let value = address.build(&mut small);
+        small.ret(&[value]);
+        Instance {
+            func: small.func,
+            constant: None,
+            ty: types::I32,
+            is_distinct: true,
+        }
+    });
+    all.collect()
+}
+
+/// Returns the instances of memory.
+pub fn instances() -> Vec<Instance> {
+    let mut out = addresses();
+    for opcode in opcodes() {
+        let constraints = opcode.constraints();
+        let types: Vec<Type> = match constraints.ctrl_typeset() {
+            Some(set) => all_types().filter(|&ty| set.contains(ty)).collect(),
+            None => vec![constraints.result_type(0, types::INVALID)],
+        };
+        for ty in types {
+            for flag in 0..6 {
+                for signed in [false, true] {
+                    out.extend(access(opcode, ty, flag, Address::Param, 0, signed));
+                }
+                // Each address with one offset, and each offset with a parameter.
+                // An unaligned vector is one sequence for each byte or word.
+                let few = flag != 0 && ty.bits() > 64;
+                for address in Address::ALL.into_iter().step_by(if few { 4 } else { 1 }) {
+                    out.extend(access(opcode, ty, flag, address, 16, false));
+                }
+                for offset in OFFSETS.into_iter().step_by(if few { 8 } else { 1 }) {
+                    out.extend(access(opcode, ty, flag, Address::Param, offset, false));
+                }
+            }
+        }
+    }
+    out
+}

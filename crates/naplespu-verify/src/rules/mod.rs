@@ -1,0 +1,266 @@
+//! Proves the lowering rules.
+//!
+//! # Contract
+//!
+//! A rule emits instructions for operands that it matched, and depends on them only by their types,
+//! their constants and their registers. So a rule is proved at a type if the code of functions is
+//! proved that apply it to parameters ([`prove_code`](crate::prove::prove_code)): a parameter stands
+//! for every value. A rule with a constant operand is proved at each constant that a machine
+//! immediate can have.
+//!
+//! [`Prover`] compiles small functions of several families ([`instances`]), records the rules that
+//! each one applies, and proves those that add something: a rule at a new type or constant, or a new
+//! combination of rules. Files of CLIF supply functions for the remaining rules.
+//!
+//! # Structure
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`operation`] | operations of CLIF with types and immediates; small functions |
+//! | [`instances`], `memory`, `control` | the families of functions |
+//! | [`routines`] | the routines of the runtime against the operations that they perform |
+//! | [`table`] | the proofs by rule, as text and JSON |
+
+mod control;
+pub mod instances;
+mod memory;
+pub mod operation;
+pub mod routines;
+pub mod table;
+
+use crate::answer::{Answer, Reason, Verdict};
+use crate::prove::{Options, prove_code};
+use cranelift_codegen::Context;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::{Function, types};
+use cranelift_codegen::settings::{self, Flags};
+use cranelift_codegen::verify_function;
+use cranelift_naplespu::{CompileError, CompiledCode, Compiler, Isa, StageRequest};
+use instances::{Family, Instance};
+use rayon::prelude::*;
+use rustc_hash::{FxHashSet, FxHasher};
+use std::hash::Hasher as _;
+use std::sync::Arc;
+use std::time::Duration;
+use table::Table;
+
+/// The number of functions that are compiled before some of them are proved.
+const CHUNK: usize = 4096;
+/// The time of the first attempt at a proof.
+const FIRST: Duration = Duration::from_secs(2);
+
+/// A compiled instance.
+struct Compiled {
+    instance: Instance,
+    code: CompiledCode,
+    /// The applied rules, by their numbers in `RULES`, in ascending order.
+    rules: Vec<u16>,
+}
+
+/// The result of compiling an instance.
+enum Attempt {
+    /// CLIF has no such instruction.
+    Invalid,
+    /// The compiler refuses the function.
+    Refused(Box<(Function, CompileError)>),
+    Done(Box<Compiled>),
+}
+
+/// A function whose code was compared with its CLIF.
+#[derive(Clone, Debug)]
+pub struct Proof {
+    /// The settings of the compiler that differ from the default.
+    pub settings: String,
+    /// The function.
+    pub func: Function,
+    /// The name of the type.
+    pub ty: String,
+    /// The constant operand.
+    pub constant: Option<i64>,
+    /// The applied rules, by their numbers in `RULES`.
+    pub rules: Vec<u16>,
+    /// The answer.
+    pub answer: Answer,
+}
+
+/// The numbers of functions.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Counts {
+    /// Functions that the compiler accepts.
+    pub compiled: usize,
+    /// Functions that it refuses.
+    pub refused: usize,
+    /// Functions that were proved, refuted or undecided.
+    pub compared: usize,
+}
+
+/// The proofs so far.
+pub struct Prover {
+    options: Options,
+    features: FxHashSet<u64>,
+    /// The proofs by rule.
+    pub table: Table,
+}
+
+/// Returns the hash of a property that an instance can have.
+fn feature(parts: impl std::hash::Hash) -> u64 {
+    let mut hasher = FxHasher::default();
+    parts.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The instances for whose sake a function is compared with its CLIF.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scope {
+    /// Everything that is new for rules, types, constants and passes.
+    All,
+    /// Rules at new types.
+    Types,
+    /// Only rules that no function applied so far.
+    NewRules,
+}
+
+impl Prover {
+    /// Creates a prover without proofs. `options.timeout` limits the second attempt at a function.
+    pub fn new(options: Options) -> Self {
+        Self {
+            options,
+            features: FxHashSet::default(),
+            table: Table::default(),
+        }
+    }
+
+    /// Returns the options of the proofs.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Compiles the instances of a family and proves those that add something.
+    pub fn family(&mut self, family: Family, isa: &Arc<Isa>, settings: &str, scope: Scope) -> Counts {
+        self.all(family.instances(), isa, settings, scope)
+    }
+
+    fn all(&mut self, mut instances: Vec<Instance>, isa: &Arc<Isa>, settings: &str, scope: Scope) -> Counts {
+        let mut counts = Counts::default();
+        while !instances.is_empty() {
+            let rest = instances.split_off(CHUNK.min(instances.len()));
+            self.chunk(instances, isa, settings, scope, &mut counts);
+            instances = rest;
+        }
+        counts
+    }
+
+    /// Compiles functions and proves those that apply rules that no function applied so far.
+    pub fn functions(&mut self, functions: Vec<Function>, isa: &Arc<Isa>, settings: &str) -> Counts {
+        let instances = functions.into_iter().map(|func| Instance {
+            func,
+            constant: None,
+            ty: types::INVALID,
+            is_distinct: false,
+        });
+        self.all(instances.collect(), isa, settings, Scope::NewRules)
+    }
+
+    fn chunk(&mut self, instances: Vec<Instance>, isa: &Arc<Isa>, settings: &str, scope: Scope, counts: &mut Counts) {
+        let attempts: Vec<Attempt> = instances
+            .into_par_iter()
+            .map_init(Compiler::new, |compiler, instance| compile(compiler, isa, instance))
+            .collect();
+        let mut chosen = Vec::new();
+        for attempt in attempts {
+            match attempt {
+                Attempt::Invalid => {}
+                Attempt::Refused(refused) => {
+                    let (func, error) = *refused;
+                    counts.refused += 1;
+                    if !error.is_refusal() {
+                        self.table
+                            .uncompiled
+                            .push((func.display().to_string(), error.to_string()));
+                    }
+                }
+                Attempt::Done(compiled) => {
+                    counts.compiled += 1;
+                    if self.is_new(&compiled, settings, scope) {
+                        chosen.push(*compiled);
+                    }
+                }
+            }
+        }
+        counts.compared += chosen.len();
+        let proofs: Vec<Proof> = chosen
+            .into_par_iter()
+            .map(|compiled| self.compare(compiled, isa, settings))
+            .collect();
+        proofs.into_iter().for_each(|proof| self.table.add(proof));
+    }
+
+    /// Records the features of an instance. Returns whether one of them is new.
+    fn is_new(&mut self, compiled: &Compiled, settings: &str, scope: Scope) -> bool {
+        let Compiled { instance, rules, .. } = compiled;
+        if scope == Scope::NewRules {
+            let unseen = rules
+                .iter()
+                .filter(|&&rule| self.features.insert(feature((rule, "any"))));
+            return unseen.count() > 0;
+        }
+        let ty = instance.ty;
+        let mut is_new = false;
+        if scope == Scope::All {
+            is_new |= self.features.insert(feature((settings, "rules", rules, ty)));
+            if instance.is_distinct {
+                is_new |= self
+                    .features
+                    .insert(feature((settings, "shape", instances::shape(&instance.func))));
+            }
+        }
+        for &rule in rules {
+            self.features.insert(feature((rule, "any")));
+            is_new |= self.features.insert(feature((settings, rule, ty)));
+            if let Some(constant) = instance.constant {
+                is_new |= self.features.insert(feature((settings, rule, "constant", constant)));
+            }
+        }
+        is_new
+    }
+
+    /// Compares the code of a function with its CLIF. A function that is undecided at first is
+    /// tried again with more time.
+    fn compare(&self, compiled: Compiled, isa: &Arc<Isa>, settings: &str) -> Proof {
+        let Compiled { instance, code, rules } = compiled;
+        let mut options = self.options.clone();
+        options.timeout = options.timeout.min(FIRST);
+        let mut answer = prove_code(&instance.func, &code, isa, &options);
+        if matches!(answer.verdict, Verdict::Undecided(Reason::Time(_))) && self.options.timeout > FIRST {
+            answer = prove_code(&instance.func, &code, isa, &self.options);
+        }
+        Proof {
+            settings: settings.to_owned(),
+            ty: match instance.ty {
+                types::INVALID => "several types".to_owned(),
+                ty => ty.to_string(),
+            },
+            func: instance.func,
+            constant: instance.constant,
+            rules,
+            answer,
+        }
+    }
+}
+
+/// Compiles an instance.
+fn compile(compiler: &mut Compiler, isa: &Arc<Isa>, instance: Instance) -> Attempt {
+    if verify_function(&instance.func, &Flags::new(settings::builder())).is_err() {
+        return Attempt::Invalid;
+    }
+    let mut ctx = Context::for_function(instance.func.clone());
+    let compiled = compiler.compile_explained(isa, &mut ctx, &mut ControlPlane::default(), StageRequest::default());
+    match compiled {
+        Err(error) => Attempt::Refused(Box::new((instance.func, error))),
+        Ok((code, explanation)) => Attempt::Done(Box::new(Compiled {
+            instance,
+            code,
+            rules: explanation.applied,
+        })),
+    }
+}
