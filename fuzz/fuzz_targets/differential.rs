@@ -1,21 +1,23 @@
-//! Compares compiled functions with the interpreter, without a limit of cases: the body of
-//! `crates/naplespu-fuzz/tests/all/differential.rs`.
+//! Compares compiled functions with the evaluator, without a limit of cases: the body of
+//! `crates/naplespu-fuzz/tests/all/differential.rs`. The first byte chooses scalars or vectors.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use naplespu_fuzz::{self as fuzz, Programs};
-use std::cell::RefCell;
+use naplespu_fuzz::{self as fuzz, Strategy};
+use std::cell::LazyCell;
 
 thread_local! {
-    static PROGRAMS: RefCell<Programs> = RefCell::new(match fuzz::configs() {
-        Ok(configs) => Programs::new(&configs),
+    static CONFIGS: LazyCell<Vec<fuzz::Config>> = LazyCell::new(|| match fuzz::configs() {
+        Ok(configs) => configs,
         Err(error) => panic!("{error}"),
     });
 }
 
 fuzz_target!(|data: &[u8]| {
-    if let Err(report) = PROGRAMS.with_borrow(|programs| fuzz::run(data, programs)) {
+    let Some((first, rest)) = data.split_first() else { return };
+    let strategy = if first % 2 == 0 { Strategy::Scalars } else { Strategy::Vectors };
+    if let Err(report) = CONFIGS.with(|configs| fuzz::run(strategy, rest, configs, 0)) {
         panic!("{report}");
     }
 });

@@ -1,21 +1,21 @@
-//! Compares loops over memory with the interpreter, without a limit of cases: the body of
-//! `crates/naplespu-fuzz/tests/all/differential_loops.rs`.
+//! Compares loops over memory with the evaluator, without a limit of cases: the body of
+//! `crates/naplespu-fuzz/tests/all/differential.rs`.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use naplespu_fuzz::counted::{self, Compiler};
-use std::cell::RefCell;
+use naplespu_fuzz::{self as fuzz, Strategy};
+use std::cell::LazyCell;
 
 thread_local! {
-    static COMPILERS: RefCell<Vec<Compiler>> = RefCell::new(match counted::compilers() {
-        Ok(compilers) => compilers,
+    static CONFIGS: LazyCell<Vec<fuzz::Config>> = LazyCell::new(|| match fuzz::configs() {
+        Ok(configs) => configs,
         Err(error) => panic!("{error}"),
     });
 }
 
 fuzz_target!(|data: &[u8]| {
-    if let Err(report) = COMPILERS.with_borrow(|compilers| counted::run(data, compilers, 0)) {
+    if let Err(report) = CONFIGS.with(|configs| fuzz::run(Strategy::Loops, data, configs, 0)) {
         panic!("{report}");
     }
 });

@@ -81,7 +81,7 @@ impl Disguise {
         }
         let stands = |opcode| {
             let mut hidden = BINARY.iter().chain(UNARY).map(|(_, hidden)| *hidden);
-            hidden.any(|hidden| hidden == opcode) || back(COMPARES, opcode).is_some()
+            opcode == UNSIGNED_AT_MOST || hidden.any(|hidden| hidden == opcode) || back(COMPARES, opcode).is_some()
         };
         let is_hidden_type = || {
             func.dfg
@@ -106,8 +106,11 @@ const COMPARES: &[(IntCC, Opcode)] = &[
     (IntCC::SignedLessThan, Opcode::Fdiv),
     (IntCC::SignedLessThanOrEqual, Opcode::Fcopysign),
     (IntCC::UnsignedLessThan, Opcode::Fmul),
-    (IntCC::UnsignedLessThanOrEqual, Opcode::SqmulRoundSat),
 ];
+
+/// The disguise of `UnsignedLessThanOrEqual`, with the second operand twice: all opcodes on two
+/// floats are used, and CLIF has the other binary opcodes on vectors of integers.
+const UNSIGNED_AT_MOST: Opcode = Opcode::Fma;
 
 /// Returns whether the egraph pass lacks constants of the type.
 fn is_wide(ty: Type) -> bool {
@@ -148,6 +151,15 @@ fn hide(func: &mut Function) {
         }),
         InstructionData::IntCompare { cond, args, .. } => {
             let [x, y] = args;
+            let at_most = |x, y| InstructionData::Ternary {
+                opcode: UNSIGNED_AT_MOST,
+                args: [x, y, y],
+            };
+            match cond {
+                IntCC::UnsignedLessThanOrEqual => return Some(at_most(x, y)),
+                IntCC::UnsignedGreaterThanOrEqual => return Some(at_most(y, x)),
+                _ => {}
+            }
             let (opcode, args) = match other(COMPARES, cond) {
                 Some(opcode) => (opcode, [x, y]),
                 None => (other(COMPARES, cond.swap_args())?, [y, x]),
@@ -170,6 +182,14 @@ fn restore(func: &mut Function) {
             }),
             (None, None) => None,
         },
+        InstructionData::Ternary {
+            opcode: UNSIGNED_AT_MOST,
+            args: [x, y, _],
+        } => Some(InstructionData::IntCompare {
+            opcode: Opcode::Icmp,
+            cond: IntCC::UnsignedLessThanOrEqual,
+            args: [x, y],
+        }),
         InstructionData::Unary { opcode, arg } => Some(InstructionData::Unary {
             opcode: back(UNARY, opcode)?,
             arg,

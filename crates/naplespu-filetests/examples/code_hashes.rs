@@ -21,8 +21,7 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
 use cranelift_naplespu::Isa;
 use naplespu_filetests::runner;
-use naplespu_fuzz::shape_files::shape_files;
-use naplespu_fuzz::vector_files::vector_files;
+use naplespu_fuzz::operations::vector_files;
 use naplespu_reader::config::FileConfigs;
 use naplespu_reader::panics::caught;
 use naplespu_reader::parse::ClifFile;
@@ -179,7 +178,7 @@ fn run() -> Result<bool, String> {
         let bytes = std::fs::read(&path).map_err(|error| format!("{name}: {error}"))?;
         cases(&name, &bytes, &mut all)?;
     }
-    for file in vector_files().into_iter().chain(shape_files()) {
+    for file in vector_files() {
         cases(&format!("generated/{}", file.name), file.text.as_bytes(), &mut all)?;
     }
     let argument = std::env::args().nth(1);

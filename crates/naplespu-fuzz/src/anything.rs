@@ -9,20 +9,20 @@
 //! More than half of the functions are tame: they avoid opcodes and types that this target refuses.
 //! The others use everything, and nearly all of them are refused.
 
-use super::instruction::Generator;
-use arbitrary::{Result, Unstructured};
-use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use crate::instruction::Generator;
+use crate::random::Dice;
+use cranelift_codegen::ir::InstBuilder;
 use cranelift_codegen::ir::entities::AnyEntity;
-use cranelift_codegen::ir::instructions::InstructionFormat;
+use cranelift_codegen::ir::immediates::Imm64;
 use cranelift_codegen::ir::{
-    Block, DebugTag, Function, GlobalValueData, Inst, InstBuilderBase, Opcode, RelSourceLoc, SourceLoc, StackSlotData,
-    StackSlotKind, Type, UserFuncName, UserStackMapEntry, ValueLabel, ValueLabelAssignments, ValueLabelStart, types,
+    Block, BlockArg, BlockCall, DebugTag, ExceptionTableData, ExceptionTableItem, ExceptionTag, Function, GlobalValue,
+    GlobalValueData, Inst, InstructionData, JumpTableData, MemFlagsData, Opcode, RelSourceLoc, SourceLoc,
+    StackSlotData, StackSlotKind, Type, UserFuncName, UserStackMapEntry, ValueLabel, ValueLabelAssignments,
+    ValueLabelStart, types,
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_codegen::settings;
-use cranelift_naplespu::Isa;
-use cranelift_naplespu::internals::refuses;
-use cranelift_naplespu::verify_function;
+use cranelift_naplespu::{Isa, verify_function};
 use naplespu_reduce::remove;
 
 /// Iterations of the repair before the function is abandoned.
@@ -30,7 +30,7 @@ const REPAIRS: usize = 8;
 
 /// The terminator of a block in the skeleton.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+enum End {
     Return,
     Trap,
     TailCall,
@@ -59,25 +59,20 @@ struct Skeleton {
 }
 
 /// Generates a function that Cranelift's verifier accepts. Returns `None` if the repair fails.
-///
-/// # Errors
-///
-/// Returns an error if the bytes cannot produce a choice. The end of the bytes is not an error.
-pub fn generate(u: &mut Unstructured<'_>, isa: &Isa) -> Result<Option<Function>> {
-    let tame = u.ratio(3, 5)?;
-    let convention = convention(u, tame)?;
-    let mut generator = Generator::new(u, isa, tame, convention);
+pub fn generate(dice: Dice<'_, '_>, isa: &Isa) -> Option<Function> {
+    let mut generator = Generator::new(dice, isa, None);
+    generator.tame = generator.dice.chance(3, 5);
+    generator.convention = convention(&mut generator);
     generator.func.name = UserFuncName::testcase("f");
-    generator.func.signature = generator.signature(convention)?;
-    declarations(&mut generator)?;
-    let skeleton = skeleton(&mut generator)?;
-    body(&mut generator, &skeleton)?;
-    extras(&mut generator)?;
-    let func = generator.func;
-    Ok(repair(func))
+    generator.func.signature = generator.signature(generator.convention);
+    declarations(&mut generator);
+    let skeleton = skeleton(&mut generator);
+    body(&mut generator, &skeleton);
+    extras(&mut generator);
+    repair(generator.func)
 }
 
-fn convention(u: &mut Unstructured<'_>, tame: bool) -> Result<CallConv> {
+fn convention(generator: &mut Generator<'_, '_, '_>) -> CallConv {
     let all = [
         CallConv::Fast,
         CallConv::SystemV,
@@ -88,87 +83,85 @@ fn convention(u: &mut Unstructured<'_>, tame: bool) -> Result<CallConv> {
         CallConv::AppleAarch64,
         CallConv::Winch,
     ];
-    let common = if tame || u.ratio(2, 3)? { 3 } else { all.len() };
-    u.choose(&all[..common]).copied()
+    let is_common = generator.tame || generator.dice.chance(2, 3);
+    generator.dice.one_of(if is_common { &all[..3] } else { &all })
 }
 
 /// Declares stack slots and global values.
-fn declarations(generator: &mut Generator<'_, '_>) -> Result<()> {
-    for _ in 0..generator.u.int_in_range(0..=3)? {
-        let kind = if generator.tame || generator.u.ratio(4, 5)? {
+fn declarations(generator: &mut Generator<'_, '_, '_>) {
+    for _ in 0..generator.dice.range(0, 3) {
+        let kind = if generator.tame || generator.dice.chance(4, 5) {
             StackSlotKind::ExplicitSlot
         } else {
             StackSlotKind::ExplicitDynamicSlot
         };
-        let size = generator.u.int_in_range(0..=300)?;
-        let data = StackSlotData::new(kind, size, generator.u.int_in_range(0..=8)?);
+        let size = generator.dice.range(0, 300);
+        let data = StackSlotData::new(kind, size, generator.dice.range(0, 8));
         generator.func.create_sized_stack_slot(data);
     }
-    generator.symbol(false)?;
+    generator.symbol(false);
     if !generator.tame {
-        generator.symbol(true)?;
+        generator.symbol(true);
         generator.func.create_global_value(GlobalValueData::VMContext);
-        generator.derived_globals()?;
-        if generator.u.ratio(1, 8)? {
+        derived_globals(generator);
+        if generator.dice.chance(1, 8) {
             let all: Vec<_> = generator.func.global_values.keys().collect();
-            generator.func.stack_limit = Some(*generator.u.choose(&all)?);
+            generator.func.stack_limit = Some(generator.dice.one_of(&all));
         }
-    } else if generator.u.ratio(1, 10)? {
+    } else if generator.dice.chance(1, 10) {
         generator.func.stack_limit = generator.func.global_values.keys().next();
     }
-    Ok(())
 }
 
 /// Chooses the terminators and creates the blocks with their parameters.
-fn skeleton(generator: &mut Generator<'_, '_>) -> Result<Vec<Skeleton>> {
-    let count = generator.u.int_in_range(1..=7usize)?;
+fn skeleton(generator: &mut Generator<'_, '_, '_>) -> Vec<Skeleton> {
+    let count = generator.dice.range(1, 7usize);
     let mut all = Vec::new();
     for index in 0..count {
-        let inner = count > 1 && (index + 1 < count || generator.u.ratio(1, 4)?);
+        let inner = count > 1 && (index + 1 < count || generator.dice.chance(1, 4));
         let end = match inner {
-            true if !generator.tame && generator.u.ratio(1, 10)? => {
-                *generator.u.choose(&[End::Try, End::TryIndirect])?
+            true if !generator.tame && generator.dice.chance(1, 10) => {
+                generator.dice.one_of(&[End::Try, End::TryIndirect])
             }
-            true => *generator.u.choose(INNER)?,
-            false => *generator.u.choose(EXITS)?,
+            true => generator.dice.one_of(INNER),
+            false => generator.dice.one_of(EXITS),
         };
         let targets = match end {
             End::Jump => 1,
             End::Brif => 2,
-            End::Table => generator.u.int_in_range(1..=5)?,
-            End::Try | End::TryIndirect => generator.u.int_in_range(1..=3)?,
+            End::Table => generator.dice.range(1, 5),
+            End::Try | End::TryIndirect => generator.dice.range(1, 3),
             _ => 0,
         };
-        let targets: Result<Vec<usize>> = (0..targets)
+        let targets: Vec<usize> = (0..targets)
             // Forward edges are more frequent, so that most blocks are reachable. The entry block
             // has no predecessors.
-            .map(|_| match generator.u.ratio(3, 4)? && index + 1 < count {
-                true => generator.u.int_in_range(index + 1..=count - 1),
-                false => generator.u.int_in_range(1..=count - 1),
+            .map(|_| match generator.dice.chance(3, 4) && index + 1 < count {
+                true => generator.dice.range(index + 1, count - 1),
+                false => generator.dice.range(1, count - 1),
             })
             .collect();
-        all.push(Skeleton { end, targets: targets? });
+        all.push(Skeleton { end, targets });
     }
     for index in 0..count {
         let block = generator.func.dfg.make_block();
-        generator.blocks.push(block);
         if index == 0 {
             let params: Vec<Type> = generator.func.signature.params.iter().map(|p| p.value_type).collect();
             for ty in params {
                 generator.func.dfg.append_block_param(block, ty);
             }
         } else {
-            for _ in 0..generator.u.int_in_range(0..=3)? {
-                let ty = generator.ty()?;
+            for _ in 0..generator.dice.range(0, 3) {
+                let ty = generator.ty();
                 generator.func.dfg.append_block_param(block, ty);
             }
         }
         generator.func.layout.append_block(block);
-        if index > 0 && generator.u.ratio(1, 12)? {
+        if index > 0 && generator.dice.chance(1, 12) {
             generator.func.layout.set_cold(block);
         }
     }
-    Ok(all)
+    all
 }
 
 /// Returns the dominators of each block as a bit set. An unreachable block is dominated only by
@@ -204,8 +197,9 @@ fn dominators(skeleton: &[Skeleton]) -> Vec<u32> {
 }
 
 /// Fills the blocks; dominators first.
-fn body(generator: &mut Generator<'_, '_>, skeleton: &[Skeleton]) -> Result<()> {
+fn body(generator: &mut Generator<'_, '_, '_>, skeleton: &[Skeleton]) {
     let dominators = dominators(skeleton);
+    let blocks: Vec<Block> = generator.func.layout.blocks().collect();
     let mut order: Vec<usize> = (0..skeleton.len()).collect();
     order.sort_by_key(|&index| dominators[index].count_ones());
     let mut defined = vec![Vec::new(); skeleton.len()];
@@ -215,18 +209,17 @@ fn body(generator: &mut Generator<'_, '_>, skeleton: &[Skeleton]) -> Result<()> 
             .flat_map(|other| defined[other].clone())
             .collect();
         let outer = generator.scope.len();
-        let block = generator.blocks[index];
+        let block = blocks[index];
         generator.current = block;
         let params = generator.func.dfg.block_params(block).to_vec();
         generator.scope.extend(params);
-        for _ in 0..generator.u.int_in_range(0..=10)? {
-            generator.instruction()?;
+        for _ in 0..generator.dice.range(0, 10) {
+            generator.instruction();
         }
-        let targets: Vec<Block> = skeleton[index].targets.iter().map(|&to| generator.blocks[to]).collect();
-        generator.terminator(skeleton[index].end, &targets)?;
+        let targets: Vec<Block> = skeleton[index].targets.iter().map(|&to| blocks[to]).collect();
+        terminator(generator, skeleton[index].end, &targets);
         defined[index] = generator.scope.split_off(outer);
     }
-    Ok(())
 }
 
 fn insts(func: &Function) -> Vec<Inst> {
@@ -235,29 +228,29 @@ fn insts(func: &Function) -> Vec<Inst> {
 }
 
 /// Adds metadata to instructions and values that does not change their results.
-fn extras(generator: &mut Generator<'_, '_>) -> Result<()> {
+fn extras(generator: &mut Generator<'_, '_, '_>) {
     let slots: Vec<_> = generator.func.sized_stack_slots.keys().collect();
-    let labels = generator.u.ratio(1, 4)?;
+    let labels = generator.dice.chance(1, 4);
     if labels {
         generator.func.dfg.collect_debug_info();
     }
     for inst in insts(&generator.func) {
         let opcode = generator.func.dfg.insts[inst].opcode();
-        if generator.u.ratio(1, 3)? {
-            let loc = generator.u.int_in_range(0..=40)?;
+        if generator.dice.chance(1, 3) {
+            let loc = generator.dice.range(0, 40);
             generator.func.set_srcloc(inst, SourceLoc::new(loc));
         }
         if opcode.is_call() || opcode == Opcode::SequencePoint {
-            if generator.u.ratio(1, 4)? {
-                let mut tags = vec![DebugTag::User(generator.u.arbitrary()?)];
+            if generator.dice.chance(1, 4) {
+                let mut tags = vec![DebugTag::User(generator.dice.bits() as u32)];
                 tags.extend(slots.first().map(|&slot| DebugTag::StackSlot(slot)));
                 generator.func.debug_tags.set(inst, tags);
             }
-            if opcode.is_safepoint() && !slots.is_empty() && generator.u.ratio(1, 4)? {
+            if opcode.is_safepoint() && !slots.is_empty() && generator.dice.chance(1, 4) {
                 let entry = UserStackMapEntry {
-                    ty: *generator.u.choose(&[types::I32, types::I64, types::I8])?,
-                    slot: *generator.u.choose(&slots)?,
-                    offset: 4 * generator.u.int_in_range(0..=3)?,
+                    ty: generator.dice.one_of(&[types::I32, types::I64, types::I8]),
+                    slot: generator.dice.one_of(&slots),
+                    offset: 4 * generator.dice.range(0, 3),
                 };
                 generator.func.dfg.append_user_stack_map_entry(inst, entry);
             }
@@ -266,8 +259,8 @@ fn extras(generator: &mut Generator<'_, '_>) -> Result<()> {
             let results = generator.func.dfg.inst_results(inst).to_vec();
             for value in results {
                 let start = ValueLabelStart {
-                    from: RelSourceLoc::new(generator.u.int_in_range(0..=40)?),
-                    label: ValueLabel::from_u32(generator.u.int_in_range(0..=5)?),
+                    from: RelSourceLoc::new(generator.dice.range(0, 40)),
+                    label: ValueLabel::from_u32(generator.dice.range(0, 5)),
                 };
                 if let Some(all) = generator.func.dfg.values_labels.as_mut() {
                     all.insert(value, ValueLabelAssignments::Starts(vec![start]));
@@ -275,7 +268,6 @@ fn extras(generator: &mut Generator<'_, '_>) -> Result<()> {
             }
         }
     }
-    Ok(())
 }
 
 /// Removes the instructions and declarations that the verifier rejects.
@@ -307,32 +299,119 @@ fn repair(mut func: Function) -> Option<Function> {
     None
 }
 
-/// Returns all opcodes that do not end a block.
-pub(super) fn straight_opcodes() -> impl Iterator<Item = Opcode> {
-    let ends = |opcode: &Opcode| opcode.is_terminator() || opcode.is_branch();
-    Opcode::all().iter().copied().filter(move |opcode| !ends(opcode))
+/// Ends the current block, with a trap if the requested terminator is not possible.
+fn terminator(generator: &mut Generator<'_, '_, '_>, end: End, targets: &[Block]) {
+    if ending(generator, end, targets).is_none() {
+        let code = generator.trap();
+        generator.cursor().ins().trap(code);
+    }
 }
 
-/// Returns whether this target refuses the instruction.
-pub(super) fn refused(func: &Function, inst: Inst, isa: &Isa) -> bool {
-    refuses(func, inst, isa)
+/// Returns a jump target with arguments; results of a call may be among the arguments.
+fn branch(generator: &mut Generator<'_, '_, '_>, to: Block, results: &[Type]) -> Option<BlockCall> {
+    let mut args = Vec::new();
+    for param in generator.func.dfg.block_params(to).to_vec() {
+        let ty = generator.type_of(param);
+        let index = results.iter().position(|&result| result == ty);
+        let value = generator.value(ty);
+        args.push(match index {
+            Some(index) => BlockArg::TryCallRet(index as u32),
+            None => BlockArg::Value(value?),
+        });
+    }
+    Some(BlockCall::new(to, args, &mut generator.func.dfg.value_lists))
 }
 
-/// Appends an instruction to a block.
-pub(super) fn append(
-    func: &mut Function,
-    block: Block,
-    data: cranelift_codegen::ir::InstructionData,
-    ctrl: Type,
-) -> Inst {
-    let mut cursor = FuncCursor::new(func).at_bottom(block);
-    cursor.ins().build(data, ctrl).0
+fn ending(generator: &mut Generator<'_, '_, '_>, end: End, targets: &[Block]) -> Option<()> {
+    let data = match end {
+        End::Return => {
+            let returns: Vec<Type> = generator.func.signature.returns.iter().map(|r| r.value_type).collect();
+            let values = generator.values(&returns)?;
+            generator.cursor().ins().return_(&values);
+            return Some(());
+        }
+        End::Trap => return None,
+        End::TailCall => generator.call(Opcode::ReturnCall, true)?,
+        End::TailCallIndirect => generator.call(Opcode::ReturnCallIndirect, true)?,
+        End::Jump => InstructionData::Jump {
+            opcode: Opcode::Jump,
+            destination: branch(generator, targets[0], &[])?,
+        },
+        End::Brif => {
+            let integers = [types::I8, types::I8, types::I16, types::I32, types::I64, types::I128];
+            let ty = generator.dice.one_of(&integers);
+            InstructionData::Brif {
+                opcode: Opcode::Brif,
+                arg: generator.value(ty)?,
+                blocks: [branch(generator, targets[0], &[])?, branch(generator, targets[1], &[])?],
+            }
+        }
+        End::Table => {
+            let index = generator.value(types::I32)?;
+            let calls = targets.iter().map(|&target| branch(generator, target, &[]));
+            let calls: Vec<BlockCall> = calls.collect::<Option<_>>()?;
+            let table = JumpTableData::new(calls[0], &calls[1..]);
+            let table = generator.func.create_jump_table(table);
+            generator.cursor().ins().br_table(index, table);
+            return Some(());
+        }
+        End::Try | End::TryIndirect => {
+            let signature = generator.callee_signature(false);
+            let args = generator.arguments(signature)?;
+            let results = generator.func.dfg.signatures[signature].returns.iter();
+            let results: Vec<Type> = results.map(|r| r.value_type).collect();
+            let normal = branch(generator, targets[0], &results)?;
+            let mut items = Vec::new();
+            for (tag, &target) in (0..).zip(&targets[1..]) {
+                if generator.dice.chance(1, 4) {
+                    items.extend(generator.value(types::I32).map(ExceptionTableItem::Context));
+                }
+                let call = branch(generator, target, &[])?;
+                items.push(ExceptionTableItem::Tag(ExceptionTag::with_number(tag)?, call));
+            }
+            let exception = ExceptionTableData::new(signature, normal, items);
+            let exception = generator.func.dfg.exception_tables.push(exception);
+            if end == End::Try {
+                let callee = generator.import(signature);
+                generator.cursor().ins().try_call(callee, &args, exception);
+            } else {
+                let callee = generator.value(types::I32)?;
+                generator.cursor().ins().try_call_indirect(callee, &args, exception);
+            }
+            return Some(());
+        }
+    };
+    let ctrl = match data {
+        InstructionData::Brif { arg, .. } => generator.type_of(arg),
+        InstructionData::CallIndirect { .. } => types::I32,
+        _ => types::INVALID,
+    };
+    generator.append(data, ctrl);
+    Some(())
 }
 
-/// Returns whether the opcode is a call, whose operands depend on a signature.
-pub(super) fn is_call(opcode: Opcode) -> bool {
-    matches!(
-        opcode.format(),
-        InstructionFormat::Call | InstructionFormat::CallIndirect
-    )
+/// Adds global values that are computed from others.
+fn derived_globals(generator: &mut Generator<'_, '_, '_>) {
+    let all: Vec<GlobalValue> = generator.func.global_values.keys().collect();
+    let base = generator.dice.one_of(&all);
+    let flags = MemFlagsData::trusted();
+    let Ok(flags) = generator.func.dfg.mem_flags.insert(flags) else {
+        return;
+    };
+    let base = generator.func.create_global_value(GlobalValueData::Load {
+        base,
+        offset: 8.into(),
+        global_type: types::I32,
+        flags,
+    });
+    generator.func.create_global_value(GlobalValueData::IAddImm {
+        base,
+        offset: Imm64::new(16),
+        global_type: types::I32,
+    });
+    generator
+        .func
+        .create_global_value(GlobalValueData::DynScaleTargetConst {
+            vector_type: types::I32X4,
+        });
 }

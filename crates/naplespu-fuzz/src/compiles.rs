@@ -1,6 +1,7 @@
 //! Checks that nothing panics: each valid function is compiled or refused.
 
-use super::{Config, anything};
+use super::{Config, Failure, anything};
+use crate::random::Dice;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
@@ -18,60 +19,45 @@ use npu_mc::errata::Erratum;
 ///
 /// The message of an unknown flag or setting.
 pub fn configs() -> Result<Vec<Config>, String> {
-    let single_thread = ("atomics", "single_thread");
-    let inline = [("enable_probestack", "true"), ("probestack_strategy", "inline")];
-    let mut all = vec![
-        super::config(
-            &[
-                ("opt_level", "speed"),
-                ("regalloc_algorithm", "backtracking"),
-                ("enable_pinned_reg", "true"),
-                inline[0],
-                inline[1],
-            ],
-            &[("strict_float", "false"), single_thread],
-        )?,
-        super::config(
-            &[
-                ("opt_level", "speed"),
-                ("regalloc_algorithm", "single_pass"),
-                ("enable_pinned_reg", "true"),
-                ("preserve_frame_pointers", "true"),
-            ],
-            &[("strict_float", "true"), single_thread],
-        )?,
-        super::config(
-            &[
-                ("opt_level", "none"),
-                ("regalloc_algorithm", "single_pass"),
-                ("enable_pinned_reg", "true"),
-                inline[0],
-                inline[1],
-            ],
-            &[("strict_float", "false"), ("has_fpu", "false"), single_thread],
-        )?,
-        super::config(
-            &[("opt_level", "none"), ("regalloc_algorithm", "backtracking")],
-            &[("strict_float", "true")],
-        )?,
-    ];
     // A machine without errata.
-    let mended: Vec<(String, &str)> = Erratum::ALL
-        .iter()
-        .filter(|erratum| erratum.info().is_setting)
-        .map(|erratum| (format!("erratum_{}", erratum.name()), "false"))
+    let errata = Erratum::ALL.iter().filter(|erratum| erratum.info().is_setting);
+    let mended: String = errata
+        .map(|erratum| format!(" erratum_{}=false", erratum.name()))
         .collect();
-    let mut target: Vec<(&str, &str)> = mended.iter().map(|(name, value)| (name.as_str(), *value)).collect();
-    target.extend([("strict_float", "false"), single_thread]);
-    all.push(super::config(
-        &[
-            ("opt_level", "speed"),
-            ("regalloc_algorithm", "backtracking"),
-            ("enable_pinned_reg", "true"),
-        ],
-        &target,
-    )?);
-    Ok(all)
+    let mended = format!("strict_float=false atomics=single_thread{mended}");
+    let (probes, pinned) = (
+        "enable_probestack=true probestack_strategy=inline",
+        "enable_pinned_reg=true",
+    );
+    let all = [
+        (
+            "speed",
+            "backtracking",
+            format!("{pinned} {probes}"),
+            "strict_float=false atomics=single_thread",
+        ),
+        (
+            "speed",
+            "single_pass",
+            format!("{pinned} preserve_frame_pointers=true"),
+            "strict_float=true atomics=single_thread",
+        ),
+        (
+            "none",
+            "single_pass",
+            format!("{pinned} {probes}"),
+            "strict_float=false has_fpu=false atomics=single_thread",
+        ),
+        ("none", "backtracking", String::new(), "strict_float=true"),
+        ("speed", "backtracking", pinned.to_owned(), &mended),
+    ];
+    let one = |(level, algorithm, flags, target): &(&str, &str, String, &str)| {
+        super::config(
+            &format!("opt_level={level} regalloc_algorithm={algorithm} {flags}"),
+            target,
+        )
+    };
+    all.iter().map(one).collect()
 }
 
 /// The largest number of functions to try while reducing a failing one.
@@ -88,28 +74,11 @@ pub enum Verdict {
     Nothing,
 }
 
-/// A panic or a wrong error.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Fault {
-    config: String,
-    message: String,
-}
-
-impl Fault {
-    /// Returns whether two faults have the same message except for numbers and names.
-    fn same_kind(&self, other: &Self) -> bool {
-        let plain = |text: &str| -> String {
-            let kept = text.lines().next().unwrap_or("").chars();
-            kept.filter(|c| !c.is_ascii_digit()).take(60).collect()
-        };
-        self.config == other.config && plain(&self.message) == plain(&other.message)
-    }
-}
-
-fn check(func: &Function, configs: &[Config]) -> Result<Verdict, Fault> {
+/// Compiles a function. A panic or a wrong error is a failure.
+fn check(func: &Function, configs: &[Config]) -> Result<Verdict, Failure> {
     let mut verdict = Verdict::Compiled;
     for (config, isa) in configs {
-        let fault = |message: String| Fault {
+        let failure = |message: String| Failure::Panic {
             config: config.clone(),
             message,
         };
@@ -120,8 +89,8 @@ fn check(func: &Function, configs: &[Config]) -> Result<Verdict, Fault> {
         match outcome {
             Ok(Ok(())) => {}
             Ok(Err(CompileError::Unsupported(refusals))) if !refusals.is_empty() => verdict = Verdict::Refused,
-            Ok(Err(error)) => return Err(fault(error.to_string())),
-            Err(panic) => return Err(fault(format!("panic: {panic}"))),
+            Ok(Err(error)) => return Err(failure(error.to_string())),
+            Err(panic) => return Err(failure(format!("panic: {panic}"))),
         }
     }
     Ok(verdict)
@@ -133,16 +102,14 @@ fn check(func: &Function, configs: &[Config]) -> Result<Verdict, Fault> {
 ///
 /// Returns a panic of the generator.
 pub fn function(data: &[u8], isa: &Isa) -> Result<Option<Function>, Panic> {
-    // The generator reads zeros after the end of the bytes, so an error is not a failure of the
-    // compiler.
-    caught(|| anything::generate(&mut arbitrary::Unstructured::new(data), isa).unwrap_or_default())
+    caught(|| anything::generate(Dice(&mut arbitrary::Unstructured::new(data)), isa))
 }
 
 /// Generates a function from bytes and compiles it under all settings.
 ///
 /// # Errors
 ///
-/// Returns a report of a fault, with the reduced function.
+/// Returns a report of a failure, with the reduced function.
 pub fn run(data: &[u8], configs: &[Config]) -> Result<Verdict, String> {
     let Some((_, isa)) = configs.first() else {
         return Ok(Verdict::Nothing);
@@ -152,13 +119,13 @@ pub fn run(data: &[u8], configs: &[Config]) -> Result<Verdict, String> {
         Ok(Some(func)) => func,
         Err(panic) => return Err(format!("the generator panicked: {panic}")),
     };
-    let fault = match check(&func, configs) {
+    let failure = match check(&func, configs) {
         Ok(verdict) => return Ok(verdict),
-        Err(fault) => fault,
+        Err(failure) => failure,
     };
     let small = naplespu_reduce::function(func, TRIES, |candidate| {
-        check(candidate, configs).is_err_and(|other| other.same_kind(&fault))
+        check(candidate, configs).is_err_and(|other| other.same_kind(&failure))
     });
-    let fault = check(&small, configs).err().unwrap_or(fault);
-    Err(format!("{}: {}\n\n{}", fault.config, fault.message, small.display()))
+    let failure = check(&small, configs).err().unwrap_or(failure);
+    Err(format!("{failure}\n\n{}", small.display()))
 }

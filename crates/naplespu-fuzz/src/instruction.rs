@@ -1,75 +1,65 @@
-//! Generates one instruction of any opcode, with operands in scope.
+//! Adds one instruction of any opcode, with operands in scope.
 
-use super::anything::{End, append, is_call, refused, straight_opcodes};
-use arbitrary::{Result, Unstructured};
+use crate::eval;
+use crate::random::Dice;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::immediates::{Ieee16, Ieee32, Ieee64, Imm64, Offset32};
 use cranelift_codegen::ir::instructions::{InstructionFormat, ResolvedConstraint};
 use cranelift_codegen::ir::{
-    AbiParam, AliasRegionData, ArgumentPurpose, AtomicRmwOp, Block, BlockArg, BlockCall, ConstantData,
-    DynamicStackSlotData, DynamicTypeData, Endianness, ExceptionTableData, ExceptionTableItem, ExceptionTag,
-    ExtFuncData, ExternalName, FuncRef, Function, GlobalValue, GlobalValueData, InstructionData, JumpTableData,
-    LibCall, MemFlags, MemFlagsData, Opcode, SigRef, Signature, StackSlotData, StackSlotKind, TrapCode, Type,
-    UserExternalName, Value, ValueList, types,
+    AbiParam, AliasRegionData, ArgumentPurpose, AtomicRmwOp, Block, ConstantData, DynamicStackSlotData,
+    DynamicTypeData, Endianness, ExtFuncData, ExternalName, FuncRef, Function, GlobalValue, GlobalValueData, Inst,
+    InstBuilder, InstBuilderBase, InstructionData, LibCall, MemFlags, MemFlagsData, Opcode, SigRef, Signature,
+    StackSlotKind, TrapCode, Type, UserExternalName, Value, ValueList, types,
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_naplespu::Isa;
+use cranelift_naplespu::internals::refuses;
 use naplespu_reader::panics::caught;
 use naplespu_reduce::constant;
 
 /// Vector types. Those that fit a register are more frequent; the others represent each kind.
-const VECTORS: &[Type] = &[
-    types::I8X16,
-    types::I8X16,
-    types::I16X16,
-    types::I16X16,
-    types::I32X16,
-    types::I32X16,
-    types::F32X16,
-    types::F32X16,
-    types::I8X8,
-    types::I8X32,
-    types::I16X2,
-    types::I16X8,
-    types::I32X2,
-    types::I32X4,
-    types::I64X2,
-    types::I64X8,
-    types::I128X2,
-    types::F16X8,
-    types::F32X4,
-    types::F64X2,
-    types::F64X8,
-];
+const VECTORS: &[Type] = {
+    use types::*;
+    &[
+        I8X16, I8X16, I16X16, I16X16, I32X16, I32X16, F32X16, F32X16, I8X8, I8X32, I16X2, I16X8, I32X2, I32X4, I64X2,
+        I64X8, I128X2, F16X8, F32X4, F64X2, F64X8,
+    ]
+};
 
 /// Scalar types.
-const SCALARS: &[Type] = &[
-    types::I8,
-    types::I16,
-    types::I32,
-    types::I32,
-    types::I64,
-    types::I128,
-    types::F16,
-    types::F32,
-    types::F64,
-    types::F128,
-];
+const SCALARS: &[Type] = {
+    use types::*;
+    &[I8, I16, I32, I32, I64, I128, F16, F32, F64, F128]
+};
 
-/// A function under construction, and the bytes for random choices.
-pub(super) struct Generator<'a, 'u> {
-    pub u: &'a mut Unstructured<'u>,
-    isa: &'a Isa,
+/// The instructions of programs whose results are compared.
+#[derive(Clone, Debug)]
+pub struct Menu {
+    /// The opcodes; frequent ones are repeated.
+    pub opcodes: Vec<Opcode>,
+    /// The types of values; frequent ones are repeated.
+    pub types: Vec<Type>,
+    /// Whether values may be constants. The optimizer folds constants of floats by IEEE 754.
+    pub constants: bool,
+    /// Amounts of shifts are constants, and divisors are not 0, as the vectorizer needs it.
+    pub plain: bool,
+}
+
+/// A function under construction, and the source of random choices.
+pub struct Generator<'a, 'u, 'd> {
+    pub dice: Dice<'u, 'd>,
+    pub isa: &'a Isa,
     /// Whether to avoid what the compiler refuses.
     pub tame: bool,
+    /// The instructions to choose from, or `None` for all.
+    pub menu: Option<Menu>,
     pub func: Function,
-    pub blocks: Vec<Block>,
     /// The block that receives instructions.
     pub current: Block,
     /// The values that dominate the current position.
     pub scope: Vec<Value>,
-    convention: CallConv,
+    pub convention: CallConv,
 }
 
 fn is_address(opcode: Opcode, index: usize) -> bool {
@@ -83,273 +73,393 @@ fn is_address(opcode: Opcode, index: usize) -> bool {
     }
 }
 
-impl<'a, 'u> Generator<'a, 'u> {
-    pub fn new(u: &'a mut Unstructured<'u>, isa: &'a Isa, tame: bool, convention: CallConv) -> Self {
+fn is_call(opcode: Opcode) -> bool {
+    matches!(
+        opcode.format(),
+        InstructionFormat::Call | InstructionFormat::CallIndirect
+    )
+}
+
+/// Returns all opcodes that do not end a block.
+pub fn straight_opcodes() -> impl Iterator<Item = Opcode> {
+    let ends = |opcode: &Opcode| opcode.is_terminator() || opcode.is_branch();
+    Opcode::all().iter().copied().filter(move |opcode| !ends(opcode))
+}
+
+/// Returns the opcodes without effects besides results and traps.
+pub fn pure_opcodes() -> impl Iterator<Item = Opcode> {
+    use InstructionFormat::{DynamicStackAddr, ExceptionHandlerAddress, FuncAddr, StackAddr, UnaryGlobalValue};
+    let is_effect = |opcode: &Opcode| {
+        let touches_memory = (opcode.can_load() || opcode.can_store()) && *opcode != Opcode::Bitcast;
+        // Cranelift panics if `extract_vector` has an operand that is no dynamic vector.
+        touches_memory || is_call(*opcode) || opcode.other_side_effects() || *opcode == Opcode::ExtractVector
+    };
+    let addresses = [
+        DynamicStackAddr,
+        ExceptionHandlerAddress,
+        FuncAddr,
+        StackAddr,
+        UnaryGlobalValue,
+    ];
+    straight_opcodes().filter(move |opcode| !is_effect(opcode) && !addresses.contains(&opcode.format()))
+}
+
+/// Returns whether the second type, of an operand that the first does not determine, gives a valid
+/// instruction.
+fn fits(opcode: Opcode, ctrl: Type, ty: Type) -> bool {
+    match opcode {
+        Opcode::Uextend | Opcode::Sextend | Opcode::Fpromote => ty.bits() < ctrl.bits(),
+        Opcode::Ireduce | Opcode::Fdemote => ty.bits() > ctrl.bits(),
+        Opcode::Bitcast => ty.bits() == ctrl.bits() && ty != ctrl,
+        Opcode::VhighBits => ty.lane_count() <= ctrl.bits(),
+        _ if opcode.format() == InstructionFormat::Unary => {
+            ty.lane_count() == ctrl.lane_count() && (!ty.is_vector() || ty.lane_bits() == ctrl.lane_bits())
+        }
+        _ => true,
+    }
+}
+
+impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
+    /// Creates an empty function.
+    pub fn new(dice: Dice<'u, 'd>, isa: &'a Isa, menu: Option<Menu>) -> Self {
         Self {
-            u,
+            dice,
             isa,
-            tame,
+            tame: true,
+            menu,
             func: Function::new(),
-            blocks: Vec::new(),
             current: Block::from_u32(0),
             scope: Vec::new(),
-            convention,
+            convention: CallConv::Fast,
         }
+    }
+
+    /// Returns a cursor at the end of the current block.
+    pub fn cursor(&mut self) -> FuncCursor<'_> {
+        FuncCursor::new(&mut self.func).at_bottom(self.current)
+    }
+
+    /// Returns the type of a value.
+    pub fn type_of(&self, value: Value) -> Type {
+        self.func.dfg.value_type(value)
     }
 
     /// Chooses a type.
-    pub fn ty(&mut self) -> Result<Type> {
-        if self.u.ratio(1, 5)? {
-            return self.u.choose(VECTORS).copied();
+    pub fn ty(&mut self) -> Type {
+        if let Some(menu) = &self.menu {
+            let recent = self.scope.len().min(8);
+            if recent > 0 && self.dice.chance(2, 3) {
+                let value = self.scope[self.scope.len() - 1 - self.dice.below(recent)];
+                return self.type_of(value);
+            }
+            return self.dice.one_of(&menu.types);
         }
-        let ty = *self.u.choose(SCALARS)?;
-        if self.tame || self.u.ratio(2, 3)? {
-            return Ok(ty);
+        if self.dice.chance(1, 5) {
+            return self.dice.one_of(VECTORS);
         }
-        let lanes = 1u32 << self.u.int_in_range(1..=6)?;
-        let vector = ty.by(lanes);
-        Ok(match vector {
-            Some(vector) if self.u.ratio(1, 8)? => vector.vector_to_dynamic().unwrap_or(vector),
+        let ty = self.dice.one_of(SCALARS);
+        if self.tame || self.dice.chance(2, 3) {
+            return ty;
+        }
+        let vector = ty.by(1 << self.dice.range(1, 6));
+        match vector {
+            Some(vector) if self.dice.chance(1, 8) => vector.vector_to_dynamic().unwrap_or(vector),
             Some(vector) => vector,
             None => ty,
-        })
-    }
-
-    /// Chooses a signature with the calling convention.
-    pub fn signature(&mut self, convention: CallConv) -> Result<Signature> {
-        let mut signature = Signature::new(convention);
-        let most = if self.u.ratio(1, 8)? { 20 } else { 5 };
-        for _ in 0..self.u.int_in_range(0..=most)? {
-            let param = self.abi_param()?;
-            signature.params.push(param);
         }
-        if convention != CallConv::PreserveAll {
-            let most = if self.u.ratio(1, 8)? { 14 } else { 3 };
-            for _ in 0..self.u.int_in_range(0..=most)? {
-                let ty = self.ty()?;
-                signature.returns.push(AbiParam::new(ty));
-            }
-        }
-        Ok(signature)
     }
 
-    fn abi_param(&mut self) -> Result<AbiParam> {
-        let ty = self.ty()?;
-        let param = AbiParam::new(ty);
-        Ok(match self.u.int_in_range(0..=15)? {
-            0 | 1 if ty.is_int() => param.uext(),
-            2 | 3 if ty.is_int() => param.sext(),
-            4 => AbiParam::special(types::I32, ArgumentPurpose::StructReturn),
-            5 if !self.tame => AbiParam::special(types::I32, ArgumentPurpose::VMContext),
-            6 if !self.tame => {
-                let size = 4 * self.u.int_in_range(0..=20)?;
-                AbiParam::special(types::I32, ArgumentPurpose::StructArgument(size))
-            }
-            _ => param,
-        })
+    /// Adds a constant, if the type has constants.
+    pub fn constant_of(&mut self, ty: Type, bits: u64) -> Option<Value> {
+        constant(&mut self.cursor(), ty, bits)
     }
 
-    fn name(&mut self) -> Result<ExternalName> {
-        Ok(match self.u.int_in_range(0..=4)? {
-            0 => {
-                let name = UserExternalName::new(0, self.u.int_in_range(0..=5)?);
-                ExternalName::User(self.func.declare_imported_user_function(name))
-            }
-            1 => ExternalName::LibCall(
-                *self
-                    .u
-                    .choose(&[LibCall::Memcpy, LibCall::CeilF32, LibCall::Probestack])?,
-            ),
-            2 if !self.tame => ExternalName::KnownSymbol(cranelift_codegen::ir::KnownSymbol::ElfGlobalOffsetTable),
-            _ => ExternalName::testcase(self.u.choose(&["g", "h", "__npu_udiv32"])?),
-        })
+    /// Adds an integer constant.
+    pub fn int(&mut self, ty: Type, number: i64) -> Value {
+        let value = self.constant_of(ty, number.cast_unsigned());
+        value.unwrap_or_else(|| self.cursor().ins().iconst(types::I32, number))
     }
 
-    pub fn symbol(&mut self, tls: bool) -> Result<GlobalValue> {
-        let name = self.name()?;
-        Ok(self.func.create_global_value(GlobalValueData::Symbol {
-            name,
-            offset: Imm64::new(self.u.int_in_range(-300..=300)?),
-            colocated: self.u.arbitrary()?,
-            tls,
-        }))
-    }
-
-    /// Adds global values that are computed from others.
-    pub fn derived_globals(&mut self) -> Result<()> {
-        let all: Vec<GlobalValue> = self.func.global_values.keys().collect();
-        let base = *self.u.choose(&all)?;
-        let flags = MemFlagsData::trusted();
-        let Ok(flags) = self.func.dfg.mem_flags.insert(flags) else {
-            return Ok(());
-        };
-        let base = self.func.create_global_value(GlobalValueData::Load {
-            base,
-            offset: 8.into(),
-            global_type: types::I32,
-            flags,
-        });
-        self.func.create_global_value(GlobalValueData::IAddImm {
-            base,
-            offset: Imm64::new(16),
-            global_type: types::I32,
-        });
-        self.func.create_global_value(GlobalValueData::DynScaleTargetConst {
-            vector_type: types::I32X4,
-        });
-        Ok(())
-    }
-
-    /// Returns a value of the type: one in scope, or a constant. Returns `None` if neither exists.
-    fn value(&mut self, ty: Type) -> Result<Option<Value>> {
+    /// Returns a value of the type: usually one in scope, where recent values are more frequent, or
+    /// a constant. Returns `None` if neither exists.
+    pub fn value(&mut self, ty: Type) -> Option<Value> {
         let fitting: Vec<Value> = {
             let of_type = self.scope.iter().filter(|&&v| self.func.dfg.value_type(v) == ty);
             of_type.copied().collect()
         };
-        if !fitting.is_empty() && self.u.ratio(7, 8)? {
-            return self.u.choose(&fitting).copied().map(Some);
+        let constants = self.menu.as_ref().is_none_or(|menu| menu.constants);
+        if !fitting.is_empty() && (!constants || self.dice.chance(9, 10)) {
+            let recent = match self.dice.chance(2, 3) {
+                true => fitting.len().saturating_sub(5),
+                false => 0,
+            };
+            return Some(self.dice.one_of(&fitting[recent..]));
         }
-        let bits = match self.u.int_in_range(0..=3)? {
-            0 => self.u.int_in_range(0..=3)?,
-            1 => (1u64 << self.u.int_in_range(0..=63)?).wrapping_sub(self.u.int_in_range(0..=2)?),
-            2 => self.u.int_in_range(0..=40u64)?.wrapping_neg(),
-            _ => self.u.arbitrary()?,
-        };
-        let mut cursor = FuncCursor::new(&mut self.func).at_bottom(self.current);
-        let value = constant(&mut cursor, ty, bits);
+        let bits = self.dice.number(ty);
+        let value = self.constant_of(ty, bits);
         self.scope.extend(value);
-        Ok(value.or(fitting.first().copied()))
+        value.or(fitting.first().copied())
     }
 
-    fn values(&mut self, all: &[Type]) -> Result<Option<Vec<Value>>> {
-        let mut values = Vec::new();
-        for &ty in all {
-            match self.value(ty)? {
-                Some(value) => values.push(value),
-                None => return Ok(None),
-            }
+    pub fn values(&mut self, all: &[Type]) -> Option<Vec<Value>> {
+        all.iter().map(|&ty| self.value(ty)).collect()
+    }
+
+    /// Returns the result of a comparison of values of one type, as an i8.
+    pub fn compare(&mut self) -> Value {
+        let ty = match self.ty() {
+            ty if ty.is_vector() => types::I32,
+            ty => ty,
+        };
+        let zero = |own: &mut Self| own.int(types::I8, 0);
+        let (Some(a), Some(mut b)) = (self.value(ty), self.value(ty)) else {
+            return zero(self);
+        };
+        let constants = self.menu.as_ref().is_none_or(|menu| menu.constants);
+        if ty.is_int() && constants && self.dice.chance(1, 3) {
+            let number = self.dice.range(-3, 200);
+            b = self.int(ty, number);
         }
-        Ok(Some(values))
+        if ty.is_float() {
+            let condition = self.dice.one_of(FloatCC::all());
+            return self.cursor().ins().fcmp(condition, a, b);
+        }
+        let condition = self.dice.one_of(IntCC::all());
+        self.cursor().ins().icmp(condition, a, b)
     }
 
-    /// Adds one instruction, or nothing if a choice is not possible.
-    pub fn instruction(&mut self) -> Result<()> {
-        let opcodes: Vec<Opcode> = straight_opcodes().collect();
-        let opcode = *self.u.choose(&opcodes)?;
+    /// Returns a value for an operand that needs more than its type.
+    fn special(&mut self, opcode: Opcode, index: usize, ty: Type) -> Option<Value> {
+        let plain = self.menu.as_ref()?.plain;
+        match (opcode, index) {
+            (Opcode::Ishl | Opcode::Ushr | Opcode::Sshr | Opcode::Rotl | Opcode::Rotr, 1)
+                if plain || self.dice.chance(1, 2) =>
+            {
+                let amount = self.dice.range(0, 40);
+                Some(self.int(types::I32, amount))
+            }
+            (Opcode::Udiv | Opcode::Urem | Opcode::Sdiv | Opcode::Srem, 1) if self.dice.chance(9, 10) => {
+                if self.dice.chance(1, 3) {
+                    let number = self.dice.one_of(&[1, 2, 3, 5, 7, 8, 10, 16, 100, -3, -1]);
+                    return Some(self.int(ty, number));
+                }
+                let (divisor, one) = (self.value(ty)?, self.int(ty, 1));
+                Some(self.cursor().ins().bor(divisor, one))
+            }
+            (Opcode::Select | Opcode::SelectSpectreGuard, 0) if self.dice.chance(5, 6) => Some(self.compare()),
+            // A carry is 0 or 1.
+            (Opcode::UaddOverflowCin | Opcode::UsubOverflowBin, 2) => Some(self.compare()),
+            _ => None,
+        }
+    }
+
+    /// Chooses the type of an operand that the controlling type does not determine.
+    fn free_type(&mut self, opcode: Opcode, ctrl: Type, contains: &dyn Fn(Type) -> bool) -> Option<Type> {
+        if let Some(menu) = &self.menu {
+            let in_scope = self.scope.iter().map(|&value| self.type_of(value));
+            let all: Vec<Type> = in_scope.chain(menu.types.iter().copied()).collect();
+            let all: Vec<Type> = all
+                .into_iter()
+                .filter(|&ty| contains(ty) && fits(opcode, ctrl, ty))
+                .collect();
+            return (!all.is_empty()).then(|| self.dice.one_of(&all));
+        }
+        let mut ty = self.ty();
+        for _ in 0..6 {
+            if contains(ty) {
+                break;
+            }
+            ty = self.ty();
+        }
+        Some(ty)
+    }
+
+    /// Adds one instruction. Returns `None` if a choice is not possible.
+    pub fn instruction(&mut self) -> Option<Inst> {
+        let opcode = match &self.menu {
+            Some(menu) => self.dice.one_of(&menu.opcodes),
+            None => self.dice.one_of(&straight_opcodes().collect::<Vec<_>>()),
+        };
         let constraints = opcode.constraints();
         let mut ctrl = types::INVALID;
         if let Some(set) = constraints.ctrl_typeset() {
             // Types of values in scope first.
             for _ in 0..6 {
-                ctrl = self.ty()?;
+                ctrl = self.ty();
                 if set.contains(ctrl) {
                     break;
                 }
             }
             if !set.contains(ctrl) {
-                return Ok(());
+                return None;
             }
         }
-        let args = if is_call(opcode) {
-            Vec::new()
+        let mut args = Vec::new();
+        let count = if is_call(opcode) {
+            0
         } else {
-            let mut all = Vec::new();
-            for index in 0..constraints.num_fixed_value_arguments() {
-                let resolved = caught(|| constraints.value_argument_constraint(index, ctrl));
-                let ty = match resolved {
-                    Ok(ResolvedConstraint::Bound(ty)) => ty,
-                    Ok(ResolvedConstraint::Free(_))
-                        if is_address(opcode, index) && (self.tame || self.u.ratio(9, 10)?) =>
-                    {
-                        types::I32
-                    }
-                    Ok(ResolvedConstraint::Free(set)) => {
-                        let mut ty = self.ty()?;
-                        for _ in 0..6 {
-                            if set.contains(ty) {
-                                break;
-                            }
-                            ty = self.ty()?;
-                        }
-                        ty
-                    }
-                    // Cranelift panics if it cannot compute a type.
-                    Err(_) => return Ok(()),
-                };
-                all.push(ty);
-            }
-            match self.values(&all)? {
-                Some(values) => values,
-                None => return Ok(()),
-            }
+            constraints.num_fixed_value_arguments()
         };
-        if (0..constraints.num_fixed_results()).any(|index| caught(|| constraints.result_type(index, ctrl)).is_err()) {
-            return Ok(());
+        for index in 0..count {
+            // Cranelift panics if it cannot compute a type.
+            let ty = match caught(|| constraints.value_argument_constraint(index, ctrl)).ok()? {
+                ResolvedConstraint::Bound(ty) => ty,
+                ResolvedConstraint::Free(_) if is_address(opcode, index) && (self.tame || self.dice.chance(9, 10)) => {
+                    types::I32
+                }
+                ResolvedConstraint::Free(set) => self.free_type(opcode, ctrl, &|ty| set.contains(ty))?,
+            };
+            let arg = self.special(opcode, index, ty);
+            args.push(match arg {
+                Some(arg) => arg,
+                None => self.value(ty)?,
+            });
         }
-        let Some(data) = self.data(opcode, ctrl, &args)? else {
-            return Ok(());
-        };
-        let inst = append(&mut self.func, self.current, data, ctrl);
-        if self.tame && refused(&self.func, inst, self.isa) {
+        for index in 0..constraints.num_fixed_results() {
+            caught(|| constraints.result_type(index, ctrl)).ok()?;
+        }
+        let data = self.data(opcode, ctrl, &args)?;
+        let inst = self.append(data, ctrl);
+        let is_refused = self.tame && refuses(&self.func, inst, self.isa);
+        let mut results = self
+            .func
+            .dfg
+            .inst_results(inst)
+            .iter()
+            .map(|&result| self.type_of(result).lane_type());
+        let has_unknown = self.menu.is_some()
+            && (results.any(|ty| matches!(ty, types::F16 | types::F128)) || !eval::supports(&self.func, inst));
+        if is_refused || has_unknown {
             self.func.layout.remove_inst(inst);
-            return Ok(());
+            return None;
         }
-        self.scope.extend(self.func.dfg.inst_results(inst).to_vec());
-        Ok(())
+        self.scope.extend(self.func.dfg.inst_results(inst));
+        Some(inst)
     }
 
-    fn offset(&mut self) -> Result<i32> {
-        Ok(match self.u.int_in_range(0..=5)? {
-            0..=2 => 0,
-            3 => self.u.int_in_range(-8..=64)?,
-            4 => 4 * self.u.int_in_range(-70..=70)?,
-            _ => self.u.arbitrary()?,
+    /// Appends an instruction to the current block.
+    pub fn append(&mut self, data: InstructionData, ctrl: Type) -> Inst {
+        self.cursor().ins().build(data, ctrl).0
+    }
+
+    /// Chooses a signature with the calling convention.
+    pub fn signature(&mut self, convention: CallConv) -> Signature {
+        let mut signature = Signature::new(convention);
+        let most = if self.dice.chance(1, 8) { 20 } else { 5 };
+        for _ in 0..self.dice.range(0, most) {
+            let param = self.abi_param();
+            signature.params.push(param);
+        }
+        if convention != CallConv::PreserveAll {
+            let most = if self.dice.chance(1, 8) { 14 } else { 3 };
+            for _ in 0..self.dice.range(0, most) {
+                let ty = self.ty();
+                signature.returns.push(AbiParam::new(ty));
+            }
+        }
+        signature
+    }
+
+    fn abi_param(&mut self) -> AbiParam {
+        let ty = self.ty();
+        let param = AbiParam::new(ty);
+        match self.dice.range(0, 15) {
+            0 | 1 if ty.is_int() => param.uext(),
+            2 | 3 if ty.is_int() => param.sext(),
+            4 => AbiParam::special(types::I32, ArgumentPurpose::StructReturn),
+            5 if !self.tame => AbiParam::special(types::I32, ArgumentPurpose::VMContext),
+            6 if !self.tame => {
+                let size = 4 * self.dice.range(0, 20);
+                AbiParam::special(types::I32, ArgumentPurpose::StructArgument(size))
+            }
+            _ => param,
+        }
+    }
+
+    fn name(&mut self) -> ExternalName {
+        match self.dice.range(0, 4) {
+            0 => {
+                let name = UserExternalName::new(0, self.dice.range(0, 5));
+                ExternalName::User(self.func.declare_imported_user_function(name))
+            }
+            1 => ExternalName::LibCall(
+                self.dice
+                    .one_of(&[LibCall::Memcpy, LibCall::CeilF32, LibCall::Probestack]),
+            ),
+            2 if !self.tame => ExternalName::KnownSymbol(cranelift_codegen::ir::KnownSymbol::ElfGlobalOffsetTable),
+            _ => ExternalName::testcase(self.dice.one_of(&["g", "h", "__npu_udiv32"])),
+        }
+    }
+
+    pub fn symbol(&mut self, tls: bool) -> GlobalValue {
+        let name = self.name();
+        self.func.create_global_value(GlobalValueData::Symbol {
+            name,
+            offset: Imm64::new(self.dice.range(-300, 300)),
+            colocated: self.dice.chance(1, 2),
+            tls,
         })
     }
 
-    fn flags(&mut self) -> Result<Option<MemFlags>> {
+    fn offset(&mut self) -> i32 {
+        match self.dice.range(0, 5) {
+            0..=2 => 0,
+            3 => self.dice.range(-8, 64),
+            4 => 4 * self.dice.range(-70, 70),
+            _ => self.dice.bits() as i32,
+        }
+    }
+
+    /// Chooses the flags of an access. Those of a cast may only contain an endianness.
+    fn flags_of(&mut self, opcode: Opcode) -> Option<MemFlags> {
         let mut flags = MemFlagsData::new();
-        if self.u.arbitrary()? {
-            flags.set_aligned();
+        if self.menu.is_some() {
+            flags.set_endianness(Endianness::Little);
+            return self.func.dfg.mem_flags.insert(flags).ok();
         }
-        if self.u.ratio(1, 4)? {
-            flags.set_readonly();
-        }
-        if self.u.ratio(1, 4)? {
-            flags.set_notrap();
-        }
-        if self.u.ratio(1, 6)? {
-            flags.set_can_move();
-        }
-        if self.u.ratio(1, 6)? {
-            flags = flags.with_trap_code(Some(TrapCode::unwrap_user(self.u.int_in_range(1..=200)?)));
-        }
-        if self.u.ratio(1, 10)? {
-            let little = self.u.arbitrary()?;
+        if self.dice.chance(1, 8) {
+            let little = self.dice.chance(1, 2);
             flags.set_endianness(if little { Endianness::Little } else { Endianness::Big });
         }
-        if self.u.ratio(1, 6)? {
+        if opcode == Opcode::Bitcast {
+            return self.func.dfg.mem_flags.insert(flags).ok();
+        }
+        if self.dice.chance(1, 2) {
+            flags.set_aligned();
+        }
+        if self.dice.chance(1, 4) {
+            flags.set_readonly();
+        }
+        if self.dice.chance(1, 4) {
+            flags.set_notrap();
+        }
+        if self.dice.chance(1, 6) {
+            flags.set_can_move();
+        }
+        if self.dice.chance(1, 6) {
+            flags = flags.with_trap_code(Some(TrapCode::unwrap_user(self.dice.range(1, 200))));
+        }
+        if self.dice.chance(1, 6) {
             let region = AliasRegionData {
-                user_id: *self.u.choose(&[0, 1, 2, 68, 77])?,
+                user_id: self.dice.one_of(&[0, 1, 2, 68, 77]),
                 description: "region".into(),
             };
             flags.set_alias_region(Some(self.func.dfg.alias_regions.insert(region)));
         }
-        Ok(self.func.dfg.mem_flags.insert(flags).ok())
+        self.func.dfg.mem_flags.insert(flags).ok()
     }
 
-    fn trap(&mut self) -> Result<TrapCode> {
-        Ok(match self.u.int_in_range(0..=4)? {
+    pub fn trap(&mut self) -> TrapCode {
+        match self.dice.range(0, 4) {
             0 => TrapCode::STACK_OVERFLOW,
             1 => TrapCode::HEAP_OUT_OF_BOUNDS,
-            _ => TrapCode::unwrap_user(self.u.int_in_range(1..=250)?),
-        })
+            _ => TrapCode::unwrap_user(self.dice.range(1, 250)),
+        }
     }
 
-    fn callee_convention(&mut self) -> Result<CallConv> {
-        if self.u.ratio(3, 4)? {
-            return Ok(self.convention);
-        }
+    /// Chooses the signature of a callee. The callee of a tail call has the same results as this
+    /// function.
+    pub fn callee_signature(&mut self, tail: bool) -> SigRef {
         let all = [
             CallConv::Fast,
             CallConv::SystemV,
@@ -358,70 +468,53 @@ impl<'a, 'u> Generator<'a, 'u> {
             CallConv::Winch,
         ];
         let known = if self.tame { 3 } else { all.len() };
-        self.u.choose(&all[..known]).copied()
-    }
-
-    /// Chooses the signature of a callee. The callee of a tail call has the same results as this
-    /// function.
-    fn callee_signature(&mut self, tail: bool) -> Result<SigRef> {
-        let convention = if tail {
-            self.convention
-        } else {
-            self.callee_convention()?
+        let convention = match tail || self.dice.chance(3, 4) {
+            true => self.convention,
+            false => self.dice.one_of(&all[..known]),
         };
-        let mut signature = self.signature(convention)?;
+        let mut signature = self.signature(convention);
         if tail {
-            signature.returns = self.func.signature.returns.clone();
+            signature.returns.clone_from(&self.func.signature.returns);
         }
-        Ok(self.func.import_signature(signature))
+        self.func.import_signature(signature)
     }
 
-    fn import(&mut self, signature: SigRef) -> Result<FuncRef> {
-        let name = self.name()?;
-        Ok(self.func.import_function(ExtFuncData {
+    pub fn import(&mut self, signature: SigRef) -> FuncRef {
+        let name = self.name();
+        self.func.import_function(ExtFuncData {
             name,
             signature,
-            colocated: self.u.arbitrary()?,
-            patchable: !self.tame && self.u.ratio(1, 10)?,
-        }))
+            colocated: self.dice.chance(1, 2),
+            patchable: !self.tame && self.dice.chance(1, 10),
+        })
     }
 
     /// Chooses arguments for a signature.
-    fn arguments(&mut self, signature: SigRef) -> Result<Option<Vec<Value>>> {
+    pub fn arguments(&mut self, signature: SigRef) -> Option<Vec<Value>> {
         let params = self.func.dfg.signatures[signature].params.iter();
         let params: Vec<Type> = params.map(|p| p.value_type).collect();
         self.values(&params)
     }
 
-    fn list(&mut self, values: &[Value]) -> ValueList {
+    pub fn list(&mut self, values: &[Value]) -> ValueList {
         ValueList::from_slice(values, &mut self.func.dfg.value_lists)
     }
 
-    fn call(&mut self, opcode: Opcode, tail: bool) -> Result<Option<InstructionData>> {
-        let signature = self.callee_signature(tail)?;
-        let Some(mut args) = self.arguments(signature)? else {
-            return Ok(None);
-        };
-        Ok(Some(if opcode.format() == InstructionFormat::Call {
-            let func_ref = self.import(signature)?;
+    pub fn call(&mut self, opcode: Opcode, tail: bool) -> Option<InstructionData> {
+        let sig_ref = self.callee_signature(tail);
+        let mut args = self.arguments(sig_ref)?;
+        if opcode.format() == InstructionFormat::Call {
+            let func_ref = self.import(sig_ref);
             let args = self.list(&args);
-            InstructionData::Call { opcode, args, func_ref }
-        } else {
-            let Some(callee) = self.value(types::I32)? else {
-                return Ok(None);
-            };
-            args.insert(0, callee);
-            let args = self.list(&args);
-            InstructionData::CallIndirect {
-                opcode,
-                args,
-                sig_ref: signature,
-            }
-        }))
+            return Some(InstructionData::Call { opcode, args, func_ref });
+        }
+        args.insert(0, self.value(types::I32)?);
+        let args = self.list(&args);
+        Some(InstructionData::CallIndirect { opcode, args, sig_ref })
     }
 
     /// Builds an instruction in the format of an opcode. The table has an arm for each format.
-    fn data(&mut self, opcode: Opcode, ctrl: Type, args: &[Value]) -> Result<Option<InstructionData>> {
+    fn data(&mut self, opcode: Opcode, ctrl: Type, args: &[Value]) -> Option<InstructionData> {
         use InstructionData as D;
         use InstructionFormat as F;
         let (one, two, three) = (
@@ -429,336 +522,113 @@ impl<'a, 'u> Generator<'a, 'u> {
             <[Value; 2]>::try_from(args).ok(),
             <[Value; 3]>::try_from(args).ok(),
         );
-        macro_rules! some {
-            ($value:expr) => {
-                match $value {
-                    Some(value) => value,
-                    None => return Ok(None),
-                }
-            };
+        macro_rules! of {
+            ($format:ident, $($field:ident = $value:expr),*) => { D::$format { opcode, $($field: $value),* } };
         }
-        Ok(Some(match opcode.format() {
-            F::AtomicCas => D::AtomicCas {
-                opcode,
-                args: some!(three),
-                flags: some!(self.flags()?),
-            },
-            F::AtomicRmw => D::AtomicRmw {
-                opcode,
-                args: some!(two),
-                flags: some!(self.flags()?),
-                op: *self.u.choose(AtomicRmwOp::all())?,
-            },
-            F::Binary => D::Binary {
-                opcode,
-                args: some!(two),
-            },
-            F::BinaryImm8 => D::BinaryImm8 {
-                opcode,
-                arg: some!(one),
-                imm: self.u.int_in_range(0..=31)?,
-            },
+        Some(match opcode.format() {
+            F::AtomicCas => of!(AtomicCas, args = three?, flags = self.flags_of(opcode)?),
+            F::AtomicRmw => of!(
+                AtomicRmw,
+                args = two?,
+                flags = self.flags_of(opcode)?,
+                op = self.dice.one_of(AtomicRmwOp::all())
+            ),
+            F::Binary => of!(Binary, args = two?),
+            F::BinaryImm8 => of!(BinaryImm8, arg = one?, imm = self.lane_number(one?)),
             F::Call | F::CallIndirect => return self.call(opcode, false),
-            F::CondTrap => D::CondTrap {
-                opcode,
-                arg: some!(one),
-                code: self.trap()?,
-            },
-            F::DynamicStackAddr => D::DynamicStackAddr {
-                opcode,
-                dynamic_stack_slot: some!(self.dynamic_slot()?),
-            },
-            F::ExceptionHandlerAddress => D::ExceptionHandlerAddress {
-                opcode,
-                block: *self.u.choose(&self.blocks)?,
-                imm: Imm64::new(self.u.int_in_range(0..=1)?),
-            },
-            F::FloatCompare => D::FloatCompare {
-                opcode,
-                args: some!(two),
-                cond: *self.u.choose(FloatCC::all())?,
-            },
+            F::CondTrap => of!(CondTrap, arg = one?, code = self.trap()),
+            F::DynamicStackAddr => of!(DynamicStackAddr, dynamic_stack_slot = self.dynamic_slot()?),
+            F::ExceptionHandlerAddress => of!(
+                ExceptionHandlerAddress,
+                block = self.dice.one_of(&self.func.layout.blocks().collect::<Vec<_>>()),
+                imm = Imm64::new(self.dice.range(0, 1))
+            ),
+            F::FloatCompare => of!(FloatCompare, args = two?, cond = self.dice.one_of(FloatCC::all())),
             F::FuncAddr => {
-                let signature = self.callee_signature(false)?;
-                let func_ref = self.import(signature)?;
-                D::FuncAddr { opcode, func_ref }
+                let signature = self.callee_signature(false);
+                let func_ref = self.import(signature);
+                of!(FuncAddr, func_ref = func_ref)
             }
-            F::IntAddTrap => D::IntAddTrap {
-                opcode,
-                args: some!(two),
-                code: self.trap()?,
-            },
-            F::IntCompare => D::IntCompare {
-                opcode,
-                args: some!(two),
-                cond: *self.u.choose(IntCC::all())?,
-            },
-            F::Load => D::Load {
-                opcode,
-                arg: some!(one),
-                flags: some!(if opcode == Opcode::Bitcast {
-                    self.cast_flags()?
-                } else {
-                    self.flags()?
-                }),
-                offset: Offset32::new(if opcode == Opcode::Bitcast { 0 } else { self.offset()? }),
-            },
-            F::LoadNoOffset => D::LoadNoOffset {
-                opcode,
-                arg: some!(one),
-                flags: some!(if opcode == Opcode::Bitcast {
-                    self.cast_flags()?
-                } else {
-                    self.flags()?
-                }),
-            },
-            F::MultiAry => D::MultiAry {
-                opcode,
-                args: self.list(args),
-            },
+            F::IntAddTrap => of!(IntAddTrap, args = two?, code = self.trap()),
+            F::IntCompare => of!(IntCompare, args = two?, cond = self.dice.one_of(IntCC::all())),
+            F::Load => of!(
+                Load,
+                arg = one?,
+                flags = self.flags_of(opcode)?,
+                offset = Offset32::new(if opcode == Opcode::Bitcast { 0 } else { self.offset() })
+            ),
+            F::LoadNoOffset => of!(LoadNoOffset, arg = one?, flags = self.flags_of(opcode)?),
+            F::MultiAry => of!(MultiAry, args = self.list(args)),
             F::NullAry => D::NullAry { opcode },
             F::Shuffle => {
-                let mut mask = [0u8; 16];
-                for lane in &mut mask {
-                    *lane = self.u.int_in_range(0..=31)?;
-                }
-                D::Shuffle {
-                    opcode,
-                    args: some!(two),
-                    imm: self.func.dfg.immediates.push(ConstantData::from(&mask[..])),
-                }
+                let mask = [(); 16].map(|()| self.dice.range(0u8, 31));
+                of!(
+                    Shuffle,
+                    args = two?,
+                    imm = self.func.dfg.immediates.push(ConstantData::from(&mask[..]))
+                )
             }
             F::StackAddr => {
                 let slots: Vec<_> = self.func.sized_stack_slots.keys().collect();
                 if slots.is_empty() {
-                    return Ok(None);
+                    return None;
                 }
-                D::StackAddr {
-                    opcode,
-                    stack_slot: *self.u.choose(&slots)?,
-                    offset: Offset32::new(self.offset()?),
-                }
+                of!(
+                    StackAddr,
+                    stack_slot = self.dice.one_of(&slots),
+                    offset = Offset32::new(self.offset())
+                )
             }
-            F::Store => D::Store {
-                opcode,
-                args: some!(two),
-                flags: some!(self.flags()?),
-                offset: Offset32::new(self.offset()?),
-            },
-            F::StoreNoOffset => D::StoreNoOffset {
-                opcode,
-                args: some!(two),
-                flags: some!(self.flags()?),
-            },
-            F::Ternary => D::Ternary {
-                opcode,
-                args: some!(three),
-            },
-            F::TernaryImm8 => D::TernaryImm8 {
-                opcode,
-                args: some!(two),
-                imm: self.u.int_in_range(0..=31)?,
-            },
-            F::Unary => D::Unary {
-                opcode,
-                arg: some!(one),
-            },
+            F::Store => of!(
+                Store,
+                args = two?,
+                flags = self.flags_of(opcode)?,
+                offset = Offset32::new(self.offset())
+            ),
+            F::StoreNoOffset => of!(StoreNoOffset, args = two?, flags = self.flags_of(opcode)?),
+            F::Ternary => of!(Ternary, args = three?),
+            F::TernaryImm8 => of!(TernaryImm8, args = two?, imm = self.lane_number(one?)),
+            F::Unary => of!(Unary, arg = one?),
             F::UnaryConst => {
                 let size = if ctrl.is_invalid() { 16 } else { ctrl.bytes() as usize };
-                let mut bytes = vec![0u8; size];
-                self.u.fill_buffer(&mut bytes)?;
-                D::UnaryConst {
-                    opcode,
-                    constant_handle: self.func.dfg.constants.insert(ConstantData::from(&bytes[..])),
-                }
+                let bytes: Vec<u8> = (0..size).map(|_| self.dice.bits() as u8).collect();
+                of!(
+                    UnaryConst,
+                    constant_handle = self.func.dfg.constants.insert(ConstantData::from(&bytes[..]))
+                )
             }
             F::UnaryGlobalValue => {
                 let all: Vec<GlobalValue> = self.func.global_values.keys().collect();
-                D::UnaryGlobalValue {
-                    opcode,
-                    global_value: *self.u.choose(&all)?,
-                }
+                of!(UnaryGlobalValue, global_value = self.dice.one_of(&all))
             }
-            F::UnaryIeee16 => D::UnaryIeee16 {
-                opcode,
-                imm: Ieee16::with_bits(self.u.arbitrary()?),
-            },
-            F::UnaryIeee32 => D::UnaryIeee32 {
-                opcode,
-                imm: Ieee32::with_bits(self.u.arbitrary()?),
-            },
-            F::UnaryIeee64 => D::UnaryIeee64 {
-                opcode,
-                imm: Ieee64::with_bits(self.u.arbitrary()?),
-            },
+            F::UnaryIeee16 => of!(UnaryIeee16, imm = Ieee16::with_bits(self.dice.bits() as u16)),
+            F::UnaryIeee32 => of!(UnaryIeee32, imm = Ieee32::with_bits(self.dice.bits() as u32)),
+            F::UnaryIeee64 => of!(UnaryIeee64, imm = Ieee64::with_bits(self.dice.bits())),
             F::UnaryImm => {
-                let bits: u64 = self.u.arbitrary()?;
-                let mask = if ctrl.is_int() {
-                    u64::MAX >> (64 - ctrl.bits().min(64))
-                } else {
-                    u64::MAX
-                };
-                D::UnaryImm {
-                    opcode,
-                    imm: Imm64::new((bits & mask).cast_signed()),
-                }
+                let bits = self.dice.number(ctrl);
+                let mask = u64::MAX >> (64 - ctrl.bits().clamp(1, 64));
+                of!(UnaryImm, imm = Imm64::new((bits & mask).cast_signed()))
             }
             // `terminator` makes the ends of blocks.
-            F::BranchTable | F::Brif | F::Jump | F::Trap | F::TryCall | F::TryCallIndirect => return Ok(None),
-        }))
+            F::BranchTable | F::Brif | F::Jump | F::Trap | F::TryCall | F::TryCallIndirect => return None,
+        })
     }
 
-    /// Chooses the flags of a cast, which may only contain an endianness.
-    fn cast_flags(&mut self) -> Result<Option<MemFlags>> {
-        let mut flags = MemFlagsData::new();
-        if self.u.ratio(1, 4)? {
-            let little = self.u.arbitrary()?;
-            flags.set_endianness(if little { Endianness::Little } else { Endianness::Big });
+    /// Returns a lane, in range for generated programs.
+    fn lane_number(&mut self, vector: Value) -> u8 {
+        match self.menu {
+            Some(_) => self.dice.below(self.type_of(vector).lane_count() as usize) as u8,
+            None => self.dice.range(0, 31),
         }
-        Ok(self.func.dfg.mem_flags.insert(flags).ok())
     }
 
-    fn dynamic_slot(&mut self) -> Result<Option<cranelift_codegen::ir::DynamicStackSlot>> {
+    fn dynamic_slot(&mut self) -> Option<cranelift_codegen::ir::DynamicStackSlot> {
         if self.tame {
-            return Ok(None);
+            return None;
         }
-        let scale = self.symbol(false)?;
+        let scale = self.symbol(false);
         let ty = self.func.dfg.make_dynamic_ty(DynamicTypeData::new(types::I32X4, scale));
         let data = DynamicStackSlotData::new(StackSlotKind::ExplicitDynamicSlot, ty);
-        let _ = StackSlotData::new(StackSlotKind::ExplicitSlot, 4, 2);
-        Ok(Some(self.func.create_dynamic_stack_slot(data)))
-    }
-
-    /// Returns a jump target with arguments for its parameters.
-    fn branch(&mut self, to: Block) -> Result<Option<BlockCall>> {
-        self.branch_with(to, &[])
-    }
-
-    /// Returns a jump target with arguments; results of a call may be among the arguments.
-    fn branch_with(&mut self, to: Block, results: &[Type]) -> Result<Option<BlockCall>> {
-        let params: Vec<Type> = {
-            let params = self.func.dfg.block_params(to).iter();
-            params.map(|&v| self.func.dfg.value_type(v)).collect()
-        };
-        let mut args = Vec::new();
-        for ty in params {
-            let index = results.iter().position(|&result| result == ty);
-            args.push(match (index, self.value(ty)?) {
-                (Some(index), _) => BlockArg::TryCallRet(index as u32),
-                (None, Some(value)) => BlockArg::Value(value),
-                (None, None) => return Ok(None),
-            });
-        }
-        Ok(Some(BlockCall::new(to, args, &mut self.func.dfg.value_lists)))
-    }
-
-    /// Ends the current block, with a trap if the requested terminator is not possible.
-    pub fn terminator(&mut self, end: End, targets: &[Block]) -> Result<()> {
-        let data = match self.end(end, targets)? {
-            Some(data) => data,
-            None => InstructionData::Trap {
-                opcode: Opcode::Trap,
-                code: self.trap()?,
-            },
-        };
-        let ctrl = match data {
-            InstructionData::Brif { arg, .. } | InstructionData::BranchTable { arg, .. } => {
-                self.func.dfg.value_type(arg)
-            }
-            InstructionData::CallIndirect { .. } | InstructionData::TryCallIndirect { .. } => types::I32,
-            _ => types::INVALID,
-        };
-        append(&mut self.func, self.current, data, ctrl);
-        Ok(())
-    }
-
-    fn end(&mut self, end: End, targets: &[Block]) -> Result<Option<InstructionData>> {
-        use InstructionData as D;
-        macro_rules! some {
-            ($value:expr) => {
-                match $value {
-                    Some(value) => value,
-                    None => return Ok(None),
-                }
-            };
-        }
-        Ok(match end {
-            End::Return => {
-                let returns: Vec<Type> = self.func.signature.returns.iter().map(|r| r.value_type).collect();
-                let values = some!(self.values(&returns)?);
-                let args = self.list(&values);
-                Some(D::MultiAry {
-                    opcode: Opcode::Return,
-                    args,
-                })
-            }
-            End::Trap => None,
-            End::TailCall => self.call(Opcode::ReturnCall, true)?,
-            End::TailCallIndirect => self.call(Opcode::ReturnCallIndirect, true)?,
-            End::Jump => Some(D::Jump {
-                opcode: Opcode::Jump,
-                destination: some!(self.branch(targets[0])?),
-            }),
-            End::Brif => {
-                let integers = [types::I8, types::I8, types::I16, types::I32, types::I64, types::I128];
-                let ty = *self.u.choose(&integers)?;
-                Some(D::Brif {
-                    opcode: Opcode::Brif,
-                    arg: some!(self.value(ty)?),
-                    blocks: [some!(self.branch(targets[0])?), some!(self.branch(targets[1])?)],
-                })
-            }
-            End::Table => {
-                let arg = some!(self.value(types::I32)?);
-                let mut calls = Vec::new();
-                for &target in targets {
-                    calls.push(some!(self.branch(target)?));
-                }
-                let table = self.func.create_jump_table(JumpTableData::new(calls[0], &calls[1..]));
-                Some(D::BranchTable {
-                    opcode: Opcode::BrTable,
-                    arg,
-                    table,
-                })
-            }
-            End::Try | End::TryIndirect => {
-                let signature = self.callee_signature(false)?;
-                let mut args = some!(self.arguments(signature)?);
-                let results = self.func.dfg.signatures[signature].returns.iter();
-                let results: Vec<Type> = results.map(|r| r.value_type).collect();
-                let normal = some!(self.branch_with(targets[0], &results)?);
-                let mut items = Vec::new();
-                for (tag, &target) in targets[1..].iter().enumerate() {
-                    if self.u.ratio(1, 4)? {
-                        items.extend(self.value(types::I32)?.map(ExceptionTableItem::Context));
-                    }
-                    let call = some!(self.branch(target)?);
-                    items.push(ExceptionTableItem::Tag(
-                        some!(ExceptionTag::with_number(tag as u32)),
-                        call,
-                    ));
-                }
-                let exception = ExceptionTableData::new(signature, normal, items);
-                let exception = self.func.dfg.exception_tables.push(exception);
-                Some(if end == End::Try {
-                    let func_ref = self.import(signature)?;
-                    let args = self.list(&args);
-                    D::TryCall {
-                        opcode: Opcode::TryCall,
-                        args,
-                        func_ref,
-                        exception,
-                    }
-                } else {
-                    args.insert(0, some!(self.value(types::I32)?));
-                    let args = self.list(&args);
-                    D::TryCallIndirect {
-                        opcode: Opcode::TryCallIndirect,
-                        args,
-                        exception,
-                    }
-                })
-            }
-        })
+        Some(self.func.create_dynamic_stack_slot(data))
     }
 }

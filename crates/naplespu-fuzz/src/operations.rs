@@ -1,358 +1,521 @@
-//! The instructions of generated functions: those that the interpreter executes correctly, on each
-//! supported type.
+//! Filetests for single operations on vectors, generated at run time with results from
+//! [`eval`](crate::eval).
 //!
-//! CLIF leaves the bits of a NaN open, so they must not become an integer: a NaN is replaced by
-//! zero before a float is read as bits.
+//! Each of the [`TEMPLATES`] is written for each vector type that has its instructions. Operands are
+//! registers, splatted scalars or constants. Values are edge cases of the type, pairs of equal or
+//! adjacent values, vectors that are equal in all lanes but one, and random numbers. The text of a
+//! function is the seed of its random numbers. Floats are passed and returned as integer lanes.
 
-use super::body::Body;
-use super::generate::{Line, Ty, constant, ty};
-use arbitrary::Result;
+use crate::eval::{self, Lanes, Memory};
+use crate::lane::{Arithmetic, signed, truncate};
+use crate::random::{Dice, bytes};
+use arbitrary::Unstructured;
+use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
+use cranelift_codegen::ir::{Function, Type, types};
+use cranelift_codegen::settings;
+use std::collections::BTreeMap;
+use std::fmt::Write;
 
-const BINARY: &[&str] = &[
-    "iadd", "isub", "imul", "band", "bor", "bxor", "umulhi", "smulhi", "smin", "smax", "umin", "umax",
+/// A generated file.
+pub struct VectorFile {
+    /// The name.
+    pub name: String,
+    /// The contents.
+    pub text: String,
+}
+
+/// Lists of names that templates refer to.
+const LISTS: &[(&str, &str)] = &[
+    (
+        "@ARITHMETIC",
+        "avg_round|band|bor|bxor|iadd|imul|isub|sadd_sat|smax|smin|smulhi|ssub_sat|uadd_sat|umax|umin|umulhi|usub_sat",
+    ),
+    ("@CONDITIONS", "eq|ne|slt|sle|sgt|sge|ult|ule|ugt|uge"),
+    ("@FLOAT_CONDITIONS", "eq|ne|lt|le|gt|ge|ord|uno|one|ueq|ult|ule|ugt|uge"),
+    ("@SHIFTS", "ishl|ushr|sshr|rotl|rotr"),
+    // Values that are lanes of all ones or zeros.
+    (
+        "@MASKS",
+        "bnot v0|isub v0, v0|icmp eq v0, v0|icmp ne v0, v0|icmp slt v0, v1|icmp ugt v0, v1",
+    ),
+    // Operations on the bytes v2 and v3.
+    (
+        "@ON_BYTES",
+        "band v2, v3|bor v2, v2|bxor v3, v2|bnot v3|bitselect v2, v3, v2|swizzle v2, v3|iadd v2, v3\
+        |shuffle v2, v3, [0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15]\
+        |shuffle v2, v3, [12 13 14 15 16 17 18 19 0 1 2 3 28 29 30 31]\
+        |shuffle v2, v3, [24 25 26 27 28 29 30 31 16 17 18 19 20 21 22 23]\
+        |shuffle v2, v2, [8 9 10 11 12 13 14 15 20 21 22 23 0 1 2 3]\
+        |shuffle v2, v3, [1 2 3 4 0 16 17 31 9 10 8 9 10 11 30 31]\
+        |shuffle v2, v3, [2 3 0 1 18 19 16 17 14 15 30 31 8 9 24 25]",
+    ),
 ];
-const DIVISIONS: &[&str] = &["udiv", "urem", "sdiv", "srem"];
-const SHIFTS: &[&str] = &["ishl", "ushr", "sshr", "rotl", "rotr"];
-const UNARY: &[&str] = &["ineg", "iabs", "bnot", "clz", "ctz", "cls", "popcnt", "bitrev"];
-const OVERFLOW: &[&str] = &[
-    "uadd_overflow",
-    "sadd_overflow",
-    "usub_overflow",
-    "ssub_overflow",
-    "umul_overflow",
-    "smul_overflow",
+
+/// Functions on each vector type: names, parameters and results; then bodies, whose other lines are
+/// indented more. The first word of a name is part of the function's name. The results of a body
+/// are v9, v8 and v7.
+///
+/// `$T` is the vector type, `$L` its lane type, `$I` the integer vector of the same shape, `$N` and
+/// `$W` the vectors of as many bits with lanes of half and twice the width. `$OP` is one of the
+/// names, `$C` a constant of the lane type, `$F` one of f32, `$BY` an amount to shift by, `$LANE` a lane, `$U`
+/// another type of as many bits, `$V` a vector. `$AT` is 64 plus the second word of the name, a
+/// position in a slot; `$BEFORE`, `$LAST` and `$AFTER` are bytes around a vector there.
+const TEMPLATES: &str = r"
+@ARITHMETIC: $T $T -> $T
+    v9 = $OP v0, v1
+@ARITHMETIC: $T $L -> $T
+    v2 = splat.$T v1; v9 = $OP v0, v2
+    v2 = splat.$T v1; v9 = $OP v2, v0
+@ARITHMETIC: $T -> $T
+    v1 = iconst.$L $C; v2 = splat.$T v1; v9 = $OP v0, v2
+    v1 = iconst.$L $C; v2 = splat.$T v1; v9 = $OP v2, v0
+bnot|ineg|iabs|popcnt|fneg|fabs|sqrt|ceil|floor|trunc|nearest: $T -> $T
+    v9 = $OP v0
+fadd|fsub|fmul|fdiv|fmin|fmax|fcopysign: $T $T -> $T
+    v9 = $OP v0, v1
+fma|bitselect: $T $T $T -> $T
+    v9 = $OP v0, v1, v2
+sqmul_round_sat|iadd_pairwise: $T $T -> $T
+    v9 = $OP v0, v1
+@SHIFTS: $T i32 -> $T
+    v9 = $OP v0, v1
+@SHIFTS: $T i8 -> $T
+    v9 = $OP v0, v1
+@SHIFTS: $T i64 -> $T
+    v9 = $OP v0, v1
+@SHIFTS: $T -> $T
+    v1 = iconst.i32 $BY; v9 = $OP v0, v1
+@CONDITIONS: $T $T -> $T
+    v9 = icmp $OP v0, v1
+    v2 = icmp $OP v0, v1; v9 = bitselect v2, v0, v1
+@CONDITIONS: $T $T -> i8 i8
+    v2 = icmp $OP v0, v1; v9 = vany_true v2; v8 = vall_true v2
+@CONDITIONS: $T $T -> i32
+    v2 = icmp $OP v0, v1; v3 = vany_true v2; brif v3, block1, block2; block1:; v4 = iconst.i32 1
+        jump block3(v4); block2:; v5 = iconst.i32 2; jump block3(v5); block3(v9: i32):
+    v2 = icmp $OP v0, v1; v3 = vall_true v2; brif v3, block1, block2; block1:; v4 = iconst.i32 1
+        jump block3(v4); block2:; v5 = iconst.i32 2; jump block3(v5); block3(v9: i32):
+@CONDITIONS: $T $L -> $T
+    v2 = splat.$T v1; v3 = icmp $OP v0, v2; v4 = icmp $OP v2, v0; v5 = iadd v4, v4; v9 = iadd v3, v5
+@CONDITIONS: $T -> $T
+    v1 = iconst.$L $C; v2 = splat.$T v1; v9 = icmp $OP v0, v2
+@FLOAT_CONDITIONS: $T $T -> $I
+    v9 = fcmp $OP v0, v1
+@FLOAT_CONDITIONS: $T -> $I
+    v1 = f32const $F; v2 = splat.$T v1; v9 = fcmp $OP v0, v2
+    v1 = f32const $F; v2 = splat.$T v1; v9 = fcmp $OP v2, v0
+@FLOAT_CONDITIONS: $T $T -> $T
+    v2 = fcmp $OP v0, v1; v3 = bitcast.$T little v2; v9 = bitselect v3, v0, v1
+vany_true|vall_true: $T -> i8
+    v9 = $OP v0
+vhigh_bits.i32|vhigh_bits.i64: $T -> i64
+    v1 = $OP v0; v9 = bor v1, v1
+vhigh_bits.i32: $T -> i32
+    v9 = $OP v0
+@MASKS: $T $T -> i8 i8
+    v2 = $OP; v9 = vany_true v2; v8 = vall_true v2
+@MASKS: $T $T -> i32
+    v2 = $OP; v9 = vhigh_bits.i32 v2
+band|bor|bxor: $T $T -> i8 i8
+    v2 = icmp slt v0, v1; v3 = icmp ugt v0, v1; v4 = $OP v2, v3; v5 = bnot v4; v9 = vany_true v5
+        v8 = vall_true v5
+band|bor|bxor: $T $T -> $T
+    v2 = icmp eq v0, v1; v3 = icmp sgt v0, v1; v4 = $OP v2, v3; v5 = band v4, v1; v9 = iadd v0, v5
+select: i8 $T $T -> $T
+    v9 = select v0, v1, v2
+splat|scalar_to_vector: $L -> $T
+    v9 = $OP.$T v0
+extractlane: $T -> $L
+    v9 = extractlane v0, $LANE
+insertlane: $T $L -> $T
+    v9 = insertlane v0, v1, $LANE
+insertlane constant: $T -> $T
+    v1 = iconst.$L $C; v9 = insertlane v0, v1, 1
+vconst:  -> $T
+    v9 = vconst.$T $V
+swiden_low|swiden_high|uwiden_low|uwiden_high: $T -> $W
+    v9 = $OP v0
+snarrow|unarrow|uunarrow: $T $T -> $N
+    v9 = $OP v0, v1
+fcvt_to_sint_sat|fcvt_to_uint_sat: $T -> $I
+    v9 = $OP.$I v0
+fcvt_from_sint|fcvt_from_uint: $I -> $T
+    v9 = $OP.$T v0
+fcvt_to_sint_sat and back: $T $T -> $T
+    v2 = fcvt_to_sint_sat.$I v0; v3 = fcvt_from_sint.$T v2; v9 = fadd v3, v1
+fvpromote_low: f32x4 -> f64x2
+    v9 = fvpromote_low v0
+fvdemote: f64x2 -> f32x4
+    v9 = fvdemote v0
+bitcast: $T -> $U
+    v9 = bitcast.$U little v0
+store 0|store 1|store 4|store 62|store 64: $T -> $T i8 i8
+    ss0 = explicit_slot 1280, align = 64; v1 = stack_addr.i32 ss0; v2 = iconst.i32 0xa5
+        istore8 v2, v1+$BEFORE; istore8 v2, v1+$AFTER; store v0, v1+$AT; v9 = load.$T v1+$AT
+        v8 = load.i8 v1+$BEFORE; v7 = load.i8 v1+$AFTER
+store_aligned 0: $T -> $T i8
+    ss0 = explicit_slot 1280, align = 64; v1 = stack_addr.i32 ss0; store aligned v0, v1+$AT
+        v9 = load.$T aligned v1+$AT; v8 = load.i8 v1+$LAST
+store_anywhere 0: $T i32 -> i32 $T
+    ss0 = explicit_slot 1280, align = 64; v11 = iconst.i32 63; v10 = band v1, v11; v2 = stack_addr.i32 ss0
+        v3 = iconst.i64 0x1122_3344_5566_7788; v4 = iconst.i32 0; v5 = iconst.i32 8; v6 = iconst.i32 1280
+        jump block1(v4); block1(v12: i32):; v13 = iadd v2, v12; store v3, v13; v14 = iadd v12, v5
+        v15 = icmp ult v14, v6; brif v15, block1(v14), block2; block2:; v16 = iadd v2, v10; store v0, v16+$AT
+        v8 = load.$T v16+$AT; v17 = iconst.i32 7; v18 = iconst.i32 31; v19 = iconst.i32 1; jump block3(v4, v17)
+        block3(v30: i32, v31: i32):; v32 = iadd v2, v30; v33 = uload8.i32 v32; v34 = imul v31, v18
+        v9 = iadd v34, v33; v35 = iadd v30, v19; v36 = icmp ult v35, v6; brif v36, block3(v35, v9), block4
+        block4:
+load_changed 0: $T -> $T
+    ss0 = explicit_slot 1280, align = 64; v1 = stack_addr.i32 ss0; store v0, v1+5; v2 = load.$T v1+5
+        v3 = extractlane v2, 1; v4 = bnot v2; v5 = insertlane v4, v3, 0; store aligned v5, v1+$AT
+        v9 = load.$T v1+$AT
+call: $T $T -> $T
+    fn0 = %isub_$T($T, $T) -> $T; v2 = call fn0(v1, v0); v9 = iadd v2, v0
+loop: $T $T i32 -> $T
+    v11 = iconst.i32 7; v12 = band v2, v11; v10 = iconst.i32 1; v13 = iadd v12, v10; jump block1(v0, v13)
+        block1(v3: $T, v4: i32):; v9 = iadd v3, v1; v5 = isub v4, v10; brif v5, block1(v9, v5), block2; block2:
+@ON_BYTES: $T $I -> $T i8x16
+    v2 = bitcast.i8x16 little v0; v3 = bitcast.i8x16 little v1; v4 = $OP; v9 = bitcast.$T little v4
+        v5 = bitcast.$T little v2; v6 = band v9, v5; v8 = bitcast.i8x16 little v6
+vany_true|vall_true: $T $I -> i8 i8 i8
+    v2 = bitcast.i8x16 little v0; v9 = $OP v2; v4 = bxor v2, v2; v8 = $OP v4; v5 = bitcast.$I little v4
+        v7 = $OP v5
+vconst bytes: $T $I -> $I
+    v2 = bitcast.i8x16 little v0; v3 = bitcast.i8x16 little v1
+        v4 = vconst.i8x16 [1 2 3 4 255 255 255 255 0 0 0 0 128 0 7 9]; v5 = bitselect v4, v2, v3
+        v6 = shuffle v5, v4, [0 1 2 3 20 21 22 23 16 17 18 19 12 13 14 15]; v9 = bitcast.$I little v6
+icmp slt bytes: $T $T -> $T i8 i32
+    v2 = bitcast.i8x16 little v0; v3 = bitcast.i8x16 little v1; v4 = icmp slt v0, v1
+        v5 = bitcast.i8x16 little v4; v6 = bitselect v5, v2, v3; v9 = bitcast.$T little v6; v8 = vany_true v5
+        v7 = vhigh_bits.i32 v5
+block bytes: $T $I -> $T
+    v2 = bitcast.i8x16 little v0; v3 = bitcast.i8x16 little v1; v4 = extractlane v2, 0
+        brif v4, block1, block2(v3); block1:; v5 = bitcast.$T little v3; v6 = bitcast.i8x16 little v5
+        v7 = bnot v6; jump block2(v7); block2(v8: i8x16):; v10 = band v8, v2; v9 = bitcast.$T little v10
+";
+
+/// The vector types: lanes, and their numbers.
+const TYPES: &[(Type, &[u32])] = &[
+    (types::I8, &[2, 4, 8, 16, 32, 64]),
+    (types::I16, &[2, 4, 8, 16, 32, 64]),
+    (types::I32, &[2, 4, 8, 16, 32, 64]),
+    (types::I64, &[2, 4, 8]),
+    (types::F32, &[2, 4, 8, 16, 32, 64]),
+    (types::F64, &[2, 4, 8]),
 ];
-const FLOAT_BINARY: &[&str] = &["fadd", "fsub", "fmul", "fdiv", "fmin", "fmax"];
-const FLOAT_UNARY: &[&str] = &["fneg", "fabs", "sqrt", "ceil", "floor", "trunc", "nearest"];
 
-/// Returns the text of an instruction for the given names of its results.
-type Writer = Box<dyn Fn(&str) -> String>;
+/// The scalars, as types of casts.
+const SCALARS: &[Type] = &[types::I16, types::I32, types::I64, types::I128, types::F32, types::F64];
 
-impl Body<'_, '_> {
-    /// Adds one instruction and the instructions that it needs.
-    pub fn instruction(&mut self) -> Result<()> {
-        let w = ty(self.u)?;
-        if w.is_float() {
-            return self.float(w);
+fn vectors() -> impl Iterator<Item = Type> {
+    let of = |&(lane, counts): &(Type, &'static [u32])| counts.iter().filter_map(move |&count| lane.by(count));
+    TYPES.iter().flat_map(of)
+}
+
+/// A function with calls.
+pub struct Operation {
+    /// The file that it belongs to.
+    pub file: String,
+    /// The function.
+    pub func: Function,
+    /// Its text.
+    pub text: String,
+    /// Arguments and results of the calls.
+    pub calls: Vec<(Vec<Lanes>, Vec<Lanes>)>,
+}
+
+/// Returns the lanes of a value as a run line has them.
+pub fn show(ty: Type, lanes: &[u128]) -> String {
+    let lane = |&lane: &u128| match ty.lane_type() {
+        types::F32 => Ieee32::with_bits(lane as u32).to_string(),
+        types::F64 => Ieee64::with_bits(lane as u64).to_string(),
+        _ => signed(ty.lane_bits(), lane).to_string(),
+    };
+    let lanes: Vec<String> = lanes.iter().map(lane).collect();
+    match ty.is_vector() {
+        true => format!("[{}]", lanes.join(" ")),
+        false => lanes.concat(),
+    }
+}
+
+/// Returns a run line.
+pub fn run_line(name: &str, func: &Function, args: &[Lanes], results: &[Lanes]) -> String {
+    let list = |params: &[cranelift_codegen::ir::AbiParam], values: &[Lanes]| -> Vec<String> {
+        let values = params.iter().zip(values);
+        values.map(|(param, lanes)| show(param.value_type, lanes)).collect()
+    };
+    let (args, results) = (
+        list(&func.signature.params, args),
+        list(&func.signature.returns, results),
+    );
+    let results = match results.as_slice() {
+        [one] => one.clone(),
+        all => format!("[{}]", all.join(", ")),
+    };
+    format!("; run: {name}({}) == {results}", args.join(", "))
+}
+
+/// Returns the generated files.
+pub fn vector_files() -> Vec<VectorFile> {
+    let mut files: BTreeMap<String, String> = BTreeMap::new();
+    for operation in operations() {
+        let header = || format!("test run\ntarget naplespu strict_float=true\n\n; {}.\n", operation.file);
+        let text = files.entry(operation.file.clone()).or_insert_with(header);
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\n{}", operation.text);
+        let name = operation.func.name.to_string();
+        for (args, results) in &operation.calls {
+            let _ = writeln!(text, "{}", run_line(&name, &operation.func, args, results));
         }
-        match self.u.int_in_range(0..=17)? {
-            0..=3 => {
-                let (mut op, a, b) = (*self.u.choose(BINARY)?, self.value(w)?, self.value(w)?);
-                if w == Ty::I128 && op.ends_with("mulhi") {
-                    // The interpreter does not have a type for the full product.
-                    op = "imul";
-                }
-                self.push(&[w], format!("{op} {a}, {b}"));
-            }
-            4 => {
-                let (op, a, mut b) = (*self.u.choose(DIVISIONS)?, self.value(w)?, self.value(w)?);
-                if self.u.ratio(9, 10)? {
-                    let one = self.constant(w, 1);
-                    b = format!("v{}", self.push(&[w], format!("bor {b}, v{one}"))[0].0);
-                }
-                let interpreted = if op == "srem" {
-                    // The interpreter reports an overflow for the remainder of the smallest number
-                    // by -1. The remainder by 1 is 0 as well.
-                    let (one, minus_one) = (self.constant(w, 1), self.constant(w, u128::MAX));
-                    let is_minus_one = self.hidden(Ty::I8, format!("icmp eq {b}, v{minus_one}"));
-                    let divisor = self.hidden(w, format!("select v{is_minus_one}, v{one}, {b}"));
-                    Some(format!("{op} {a}, v{divisor}"))
-                } else {
-                    None
-                };
-                self.push_with(&[w], format!("{op} {a}, {b}"), interpreted);
-            }
-            5 | 6 => {
-                let amount = self.int()?;
-                let (op, a, b) = (*self.u.choose(SHIFTS)?, self.value(w)?, self.value(amount)?);
-                self.push(&[w], format!("{op} {a}, {b}"));
-            }
-            7 => {
-                let (op, a) = (*self.u.choose(UNARY)?, self.value(w)?);
-                let op = if w != Ty::I8 && self.u.ratio(1, 9)? {
-                    "bswap"
-                } else {
-                    op
-                };
-                self.push(&[w], format!("{op} {a}"));
-            }
-            8 => {
-                self.condition()?;
-            }
-            9 => self.select(w)?,
-            10 => {
-                let (c, a, b) = (self.value(w)?, self.value(w)?, self.value(w)?);
-                self.push(&[w], format!("bitselect {c}, {a}, {b}"));
-            }
-            11 => self.convert(w)?,
-            12 => self.overflow(w)?,
-            13 | 14 => self.memory()?,
-            15 => {
-                let c = self.condition()?.0;
-                if self.u.ratio(1, 8)? {
-                    let op = if self.u.arbitrary()? { "trapz" } else { "trapnz" };
-                    let code = self.u.int_in_range(1..=9)?;
-                    self.push(&[], format!("{op} {c}, user{code}"));
-                }
-            }
-            _ => self.call()?,
-        }
-        Ok(())
     }
+    let file = |(name, text)| VectorFile {
+        name: format!("{name}.clif"),
+        text,
+    };
+    files.into_iter().map(file).collect()
+}
 
-    fn select(&mut self, w: Ty) -> Result<()> {
-        let c = self.condition()?.0;
-        let (a, b) = (self.value(w)?, self.value(w)?);
-        let guard = !w.is_float() && self.u.ratio(1, 6)?;
-        let op = if guard { "select_spectre_guard" } else { "select" };
-        self.push(&[w], format!("{op} {c}, {a}, {b}"));
-        Ok(())
-    }
-
-    fn convert(&mut self, w: Ty) -> Result<()> {
-        let to = self.int()?;
-        let a = self.value(w)?;
-        if self.u.ratio(1, 6)? {
-            if w == Ty::I128 {
-                self.push(&[Ty::I64, Ty::I64], format!("isplit {a}"));
-            } else {
-                let (low, high) = (self.value(Ty::I64)?, self.value(Ty::I64)?);
-                self.push(&[Ty::I128], format!("iconcat {low}, {high}"));
-            }
-            return Ok(());
-        }
-        let text = match to.cmp(&w) {
-            std::cmp::Ordering::Less => format!("ireduce.{to} {a}"),
-            std::cmp::Ordering::Equal => format!("bmask.{to} {a}"),
-            std::cmp::Ordering::Greater => {
-                let op = if self.u.arbitrary()? { "uextend" } else { "sextend" };
-                format!("{op}.{to} {a}")
-            }
-        };
-        self.push(&[to], text);
-        Ok(())
-    }
-
-    fn overflow(&mut self, w: Ty) -> Result<()> {
-        let (a, b) = (self.value(w)?, self.value(w)?);
-        match self.u.int_in_range(0..=8)? {
-            0 | 1 => {
-                let (carry, of) = self.condition()?;
-                let op = if self.u.arbitrary()? {
-                    "uadd_overflow_cin"
-                } else {
-                    "usub_overflow_bin"
-                };
-                // A condition has any width; a carry is 0 or 1 as an i8.
-                let zero = self.constant(of, 0);
-                let carry = self.push(&[Ty::I8], format!("icmp ne {carry}, v{zero}"))[0].0;
-                self.push(&[w, Ty::I8], format!("{op} {a}, {b}, v{carry}"));
-            }
-            2 if matches!(w, Ty::I32 | Ty::I64) => {
-                self.push(&[w], format!("uadd_overflow_trap {a}, {b}, user7"));
-            }
-            _ => {
-                let mut op = *self.u.choose(OVERFLOW)?;
-                if w == Ty::I128 && op.contains("mul") {
-                    // CLIF does not have this form.
-                    op = "sadd_overflow";
-                }
-                self.push(&[w, Ty::I8], format!("{op} {a}, {b}"));
-            }
-        }
-        Ok(())
-    }
-
-    /// Replaces a NaN by zero.
-    fn no_nan(&mut self, w: Ty, value: &str) -> u32 {
-        let nan = self.push(&[Ty::I8], format!("fcmp uno {value}, {value}"))[0].0;
-        let zero = self.constant(w, 0);
-        self.push(&[w], format!("select v{nan}, v{zero}, {value}"))[0].0
-    }
-
-    fn float(&mut self, w: Ty) -> Result<()> {
-        let a = self.value(w)?;
-        match self.u.int_in_range(0..=13)? {
-            0..=3 => {
-                let (op, b) = (*self.u.choose(FLOAT_BINARY)?, self.value(w)?);
-                self.push(&[w], format!("{op} {a}, {b}"));
-            }
-            4 | 5 => {
-                let op = *self.u.choose(FLOAT_UNARY)?;
-                self.push(&[w], format!("{op} {a}"));
-            }
-            6 => {
-                let (b, c) = (self.value(w)?, self.value(w)?);
-                self.push(&[w], format!("fma {a}, {b}, {c}"));
-            }
-            7 => {
-                let b = self.value(w)?;
-                let b = self.no_nan(w, &b);
-                self.push(&[w], format!("fcopysign {a}, v{b}"));
-            }
-            8 => self.select(w)?,
-            9 => {
-                let bits = if w == Ty::F32 { Ty::I32 } else { Ty::I64 };
-                if self.u.arbitrary()? {
-                    let a = self.no_nan(w, &a);
-                    self.push(&[bits], format!("bitcast.{bits} v{a}"));
-                } else {
-                    let a = self.value(bits)?;
-                    self.push(&[w], format!("bitcast.{w} {a}"));
+/// Returns all operations.
+pub fn operations() -> Vec<Operation> {
+    let mut all = Vec::new();
+    for ty in vectors() {
+        let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
+        let mut known: Vec<Function> = Vec::new();
+        for [names, params, results, body] in templates() {
+            for name in names.split('|') {
+                for texts in substituted([&params, &results, &body], name, ty) {
+                    let label = name.split([' ', '.']).next().unwrap_or_default();
+                    let number = numbers.entry(label.to_owned()).or_default();
+                    let suffix = if *number == 0 {
+                        String::new()
+                    } else {
+                        format!("_{number}")
+                    };
+                    let text = function_text(&format!("{label}_{ty}{suffix}"), &texts);
+                    let file = match (label, ty) {
+                        ("call", types::I8X16) => format!("isub_{ty}"),
+                        (_, types::I8X16) => format!("{label}_{ty}"),
+                        ("call", _) if ty.lane_count() == 16 => "isub".to_owned(),
+                        _ if ty.lane_count() == 16 => label.to_owned(),
+                        _ => ty.to_string(),
+                    };
+                    if let Some(operation) = operation(file, text, &known, ty) {
+                        *number += 1;
+                        if number == &1 && label == "isub" {
+                            known.push(operation.func.clone());
+                        }
+                        all.push(operation);
+                    }
                 }
             }
-            10 => {
-                if w == Ty::F32 {
-                    self.push(&[Ty::F64], format!("fpromote.f64 {a}"));
-                } else {
-                    self.push(&[Ty::F32], format!("fdemote.f32 {a}"));
-                }
-            }
-            11 => {
-                let from = self.int()?;
-                let (sign, a) = (self.sign()?, self.value(from)?);
-                self.push(&[w], format!("fcvt_from_{sign}int.{w} {a}"));
-            }
-            12 => self.int_from_float(&a)?,
-            _ => {
-                // A constant in the range where conversions and sums are not trivial.
-                let bits = constant(self.u, w)?;
-                self.constant(w, bits);
-            }
         }
-        Ok(())
     }
+    all
+}
 
-    fn sign(&mut self) -> Result<char> {
-        Ok(if self.u.arbitrary()? { 'u' } else { 's' })
+/// Returns the body of a function with more vectors than registers, live across a call.
+fn pressure() -> String {
+    let mut body = "fn0 = %isub_$T($T, $T) -> $T;".to_owned();
+    for n in 0..72 {
+        let (constant, all, sum) = (100 + n, 200 + n, 300 + n);
+        body += &format!("v{constant} = iconst.$L {n}; v{all} = splat.$T v{constant}; v{sum} = iadd v0, v{all};");
     }
-
-    fn int_from_float(&mut self, a: &str) -> Result<()> {
-        let (to, mut sign) = (self.int()?, self.sign()?);
-        // The interpreter computes all of them in an i128.
-        let saturates = to == Ty::I128 || self.u.ratio(5, 6)?;
-        if to == Ty::I128 {
-            sign = 's';
-        }
-        let suffix = if saturates { "_sat" } else { "" };
-        self.push(&[to], format!("fcvt_to_{sign}int{suffix}.{to} {a}"));
-        Ok(())
+    body += "v400 = call fn0(v300, v371);";
+    for n in 0..72 {
+        let (product, last, next, other) = (500 + n, 400 + n, 401 + n, 300 + (n * 7 + 1) % 72);
+        body += &format!(
+            "v{product} = imul v{}, v{other}; v{next} = bxor v{last}, v{product};",
+            300 + n
+        );
     }
+    body + "v9 = bxor v472, v0"
+}
 
-    /// Initializes a stack slot with known contents.
-    pub fn fill(&mut self, slot: usize) -> Result<()> {
-        let size = self.funcs[self.index].slots[slot];
-        let word = constant(self.u, Ty::I32)?;
-        let address = self.hidden(Ty::I32, format!("stack_addr.i32 ss{slot}"));
-        let word = self.constant(Ty::I32, word);
-        for offset in (0..size).step_by(4) {
-            self.push(&[], format!("store v{word}, v{address}+{offset}"));
+/// Returns names, parameters, results and body of each template.
+fn templates() -> Vec<[String; 4]> {
+    let mut all = Vec::new();
+    let (mut head, mut start) = (["", "", ""], 0);
+    let mut at = 0;
+    for line in TEMPLATES.split_inclusive('\n') {
+        at += line.len();
+        let next = &TEMPLATES[at..];
+        if let Some((names, types)) = line.split_once(": ").filter(|_| !line.starts_with(' ')) {
+            let names = LISTS.iter().find(|list| list.0 == names).map_or(names, |list| list.1);
+            let (params, results) = types.split_once("->").unwrap_or_default();
+            (head, start) = ([names, params, results], at);
+        } else if !next.starts_with("        ") {
+            // The last line of a body.
+            all.push([head[0], head[1], head[2], &TEMPLATES[start..at]].map(str::to_owned));
+            start = at;
         }
-        Ok(())
     }
+    all.push(["call", "$T", "$T", &pressure()].map(str::to_owned));
+    all
+}
 
-    /// Adds a load or store at a random position of a slot. Addresses never become operands of
-    /// arithmetic, because they differ from the interpreter's.
-    fn memory(&mut self) -> Result<()> {
-        let slots = &self.funcs[self.index].slots;
-        if slots.is_empty() {
-            return Ok(());
+/// Returns parameters, results and body with each value of the placeholders.
+fn substituted(texts: [&str; 3], name: &str, ty: Type) -> Vec<[String; 3]> {
+    let [params, results, body] = texts;
+    let other = |ty: Option<Type>| ty.map_or("none".to_owned(), |ty| ty.to_string());
+    let fixed = |text: &str| {
+        text.replace("$OP", name)
+            .replace("$T", &ty.to_string())
+            .replace("$L", &ty.lane_type().to_string())
+            .replace("$I", &ty.as_int().to_string())
+            .replace("$N", &other(ty.split_lanes()))
+            .replace("$W", &other(ty.merge_lanes()))
+    };
+    // A template with a fixed type belongs to that type only.
+    if !params.contains('$') && !params.trim().is_empty() && params.trim() != ty.to_string() {
+        return Vec::new();
+    }
+    let at = 64 + name.split(' ').nth(1).and_then(|at| at.parse().ok()).unwrap_or(0);
+    let body = body
+        .replace("$AT", &at.to_string())
+        .replace("$BEFORE", &(at - 1).to_string())
+        .replace("$AFTER", &(at + ty.bytes()).to_string())
+        .replace("$LAST", &(at + ty.bytes() - ty.lane_type().bytes()).to_string());
+    let (width, count) = (ty.lane_bits(), ty.lane_count());
+    let (min, max) = (i64::MIN >> (64 - width), i64::MAX >> (64 - width));
+    // Some constants fit an immediate, others are just outside its range.
+    let constants = [1, -1, 100, 255, -256, 256, -257, 65535, 65536, max, min];
+    let constants = constants.into_iter().filter(|number| (min..=max).contains(number));
+    let same = vectors()
+        .chain(SCALARS.iter().copied())
+        .filter(|other| other.bits() == ty.bits());
+    let vector: Lanes = (0..count)
+        .map(|lane| truncate(width, 0x0123_4567_89ab_cdef_u128.rotate_left(8 * lane)))
+        .collect();
+    let texts_of = |all: &[u32]| -> Vec<String> { all.iter().map(ToString::to_string).collect() };
+    let floats = ["0.0", "0x1.0p2", "-0x1.0p0", "+NaN", "+Inf", "-0.0"];
+    let mut lanes = vec![0, count / 2, count - 1];
+    lanes.dedup();
+    let choices = [
+        ("$F", floats.map(str::to_owned).to_vec()),
+        ("$C", constants.map(|number| number.to_string()).collect()),
+        ("$BY", texts_of(&[0, 1, width - 1, width, width + 3, 100])),
+        ("$LANE", texts_of(&lanes)),
+        ("$V", vec![show(ty.as_int(), &vector)]),
+        ("$U", same.map(|other| other.to_string()).collect()),
+    ];
+    let texts = [params, results, &body];
+    match choices.iter().find(|(mark, _)| body.contains(mark)) {
+        Some((mark, choices)) => {
+            let one = |choice: &String| texts.map(|text| fixed(&text.replace(mark, choice)));
+            choices.iter().map(one).collect()
         }
-        let slot = self.u.choose_index(slots.len())?;
-        let size = slots[slot];
-        let (access, wide) = (ty(self.u)?, self.int()?);
-        let bytes = access.bits() / 8;
-        if bytes > size {
-            return Ok(());
-        }
-        let dynamic = self.u.arbitrary()?;
-        // The computed index selects within the lower half of the slot, and the constant offset
-        // selects the upper half.
-        let (span, offset) = if dynamic && size >= 2 * bytes {
-            (size / 2, self.u.int_in_range(0..=size / 2 - bytes)?)
+        None => vec![texts.map(fixed)],
+    }
+}
+
+/// Writes a function. Vectors of floats are passed as integers.
+fn function_text(name: &str, [params, results, body]: &[String; 3]) -> String {
+    let bits = |ty: &str| match ty.contains('x') {
+        true => ty.replace('f', "i"),
+        false => ty.to_owned(),
+    };
+    let (mut head, mut lines) = (Vec::new(), Vec::new());
+    for (number, ty) in params.split_whitespace().enumerate() {
+        let is_cast = bits(ty) != ty;
+        let value = if is_cast { 20 + number } else { number };
+        head.push(format!("v{value}: {}", bits(ty)));
+        lines.extend(is_cast.then(|| format!("v{number} = bitcast.{ty} little v{value}")));
+    }
+    let is_declaration = |line: &&str| line.starts_with("ss") || line.starts_with("fn");
+    let (declarations, own): (Vec<&str>, Vec<&str>) = {
+        let lines = body.split([';', '\n']).map(str::trim);
+        lines.filter(|line| !line.is_empty()).partition(is_declaration)
+    };
+    lines.extend(own.iter().map(|line| (*line).to_owned()));
+    let mut returned = Vec::new();
+    for (number, ty) in results.split_whitespace().enumerate() {
+        let value = 9 - number;
+        if bits(ty) != ty {
+            lines.push(format!("v{} = bitcast.{} little v{value}", 40 + value, bits(ty)));
+            returned.push(format!("v{}", 40 + value));
         } else {
-            (0, self.u.int_in_range(0..=size - bytes)?)
-        };
-        let start = if span == 0 { self.u.int_in_range(0..=offset)? } else { 0 };
-        let mut address = self.hidden(Ty::I32, format!("stack_addr.i32 ss{slot}+{start}"));
-        if span > 0 {
-            let index = self.value(Ty::I32)?;
-            let mask = self.constant(Ty::I32, u128::from(span - 1));
-            let index = self.push(&[Ty::I32], format!("band {index}, v{mask}"))[0].0;
-            address = self.hidden(Ty::I32, format!("iadd v{address}, v{index}"));
+            returned.push(format!("v{value}"));
         }
-        let at = format!("v{address}+{}", offset - start);
-        // The interpreter does not align its slots, so only the compiler's text has the flag.
-        let aligned = span == 0 && offset % bytes == 0 && self.u.arbitrary()?;
-        let flags = if aligned { " aligned" } else { "" };
-        let narrow = !access.is_float() && wide > access && wide <= Ty::I64;
-        let (defs, make): (Vec<Ty>, Writer) = if self.u.arbitrary()? {
-            if narrow {
-                let value = self.value(wide)?;
-                (
-                    vec![],
-                    Box::new(move |flags| format!("istore{}{flags} {value}, {at}", access.bits())),
-                )
-            } else {
-                let mut value = self.value(access)?;
-                if access.is_float() {
-                    value = format!("v{}", self.no_nan(access, &value));
+    }
+    let list = |types: &str| types.split_whitespace().map(bits).collect::<Vec<_>>().join(", ");
+    let mut text = format!("function %{name}({}) -> {} {{\n", list(params), list(results));
+    for line in declarations {
+        text += &format!("    {line}\n");
+    }
+    text += &format!("block0({}):\n", head.join(", "));
+    for line in lines {
+        let indent = if line.starts_with("block") { "" } else { "    " };
+        text += &format!("{indent}{line}\n");
+    }
+    text += &format!("    return {}\n}}\n", returned.join(", "));
+    text
+}
+
+/// Returns the operation with calls, or `None` if CLIF or the evaluator does not have it.
+fn operation(file: String, text: String, known: &[Function], ty: Type) -> Option<Operation> {
+    let func = cranelift_reader::parse_functions(&text).ok()?.pop()?;
+    let flags = settings::Flags::new(settings::builder());
+    cranelift_codegen::verify_function(&func, &flags).ok()?;
+    let params: Vec<Type> = func.signature.params.iter().map(|param| param.value_type).collect();
+    let vectors = params.iter().filter(|ty| ty.is_vector()).count();
+    let runs = match (ty.lane_count() == 16, vectors, text.contains("const")) {
+        (_, 0, _) => 2,
+        (true, 2, false) => 13,
+        (true, _, false) => 6,
+        (true, _, true) | (false, 1, false) => 2,
+        (false, 1, true) => 1,
+        (false, _, _) => 4,
+    };
+    let functions: Vec<Function> = [&func].into_iter().chain(known).cloned().collect();
+    let mut calls = Vec::new();
+    let seed = text.bytes().fold(7, |hash: u64, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let data = bytes(seed);
+    let mut source = Unstructured::new(&data);
+    for run in 0..runs {
+        let args = arguments(&mut Dice(&mut source), ty, &params, run);
+        let results = eval::call(&functions, Arithmetic::Ieee, &args, &mut Memory::default(), 100_000).ok()?;
+        calls.push((args, results));
+    }
+    Some(Operation {
+        file,
+        func,
+        text,
+        calls,
+    })
+}
+
+/// Chooses arguments. Vectors are edge cases, near one another, or equal in all lanes but one.
+fn arguments(dice: &mut Dice<'_, '_>, ty: Type, params: &[Type], run: usize) -> Vec<Lanes> {
+    const NUMBERS: [i64; 17] = {
+        let (min, max) = (i64::MIN, i64::MAX);
+        [1, 0, -1, 31, 8, 33, 7, 15, 16, 32, 63, 64, 100, 255, 37, max, min]
+    };
+    let mut all: Vec<Lanes> = Vec::new();
+    let value = u128::from(dice.number(ty));
+    for param in params {
+        let width = param.lane_bits();
+        if !param.is_vector() {
+            let number = NUMBERS[(run * 7 + dice.below(2)) % NUMBERS.len()];
+            all.push(vec![truncate(width, i128::from(number).cast_unsigned())]);
+            continue;
+        }
+        let mut lanes: Lanes = (0..param.lane_count()).map(|_| dice.number(ty).into()).collect();
+        match (run % 4, all.first().filter(|first| first.len() == lanes.len())) {
+            (1, Some(first)) => {
+                for (lane, near) in lanes.iter_mut().zip(first).step_by(2) {
+                    *lane = near.wrapping_add(dice.range(0, 2)).wrapping_sub(1);
                 }
-                (vec![], Box::new(move |flags| format!("store{flags} {value}, {at}")))
             }
-        } else if narrow && access != Ty::I32 {
-            // The interpreter treats `uload32` and `sload32` as loads of an i32 if the address is
-            // an i32.
-            let (sign, bits) = (self.sign()?, access.bits());
-            (
-                vec![wide],
-                Box::new(move |flags| format!("{sign}load{bits}.{wide}{flags} {at}")),
-            )
-        } else {
-            (
-                vec![access],
-                Box::new(move |flags| format!("load.{access}{flags} {at}")),
-            )
-        };
-        self.push_with(&defs, make(flags), Some(make("")));
-        Ok(())
-    }
-
-    /// Adds a value that later instructions do not use.
-    pub fn hidden(&mut self, ty: Ty, text: String) -> u32 {
-        let def = self.fresh(ty);
-        self.blocks[self.current].lines.push(Line {
-            defs: vec![def],
-            text,
-            interpreted: None,
-        });
-        def.0
-    }
-
-    fn call(&mut self) -> Result<()> {
-        let first = self.index + 1;
-        if first >= self.funcs.len() {
-            return Ok(());
+            (2 | 3, _) => {
+                let odd = dice.below(lanes.len());
+                lanes.fill(value);
+                lanes[odd] = value.wrapping_add(if run % 8 < 4 { dice.range(0, 2) } else { 0 });
+            }
+            _ => {}
         }
-        let callee = self.u.int_in_range(first..=self.funcs.len() - 1)?;
-        let (params, returns) = (self.funcs[callee].params.clone(), self.funcs[callee].returns.clone());
-        let args: Result<Vec<String>> = params.iter().map(|&w| self.value(w)).collect();
-        let args = args?.join(", ");
-        let direct = format!("call fn{callee}({args})");
-        if self.u.ratio(1, 3)? {
-            let address = self.fresh(Ty::I32);
-            let interpreted = Some("iconst.i32 0".to_owned());
-            let line = Line {
-                defs: vec![address],
-                text: format!("func_addr.i32 fn{callee}"),
-                interpreted,
-            };
-            self.blocks[self.current].lines.push(line);
-            let indirect = format!("call_indirect sig{callee}, v{}({args})", address.0);
-            self.push_with(&returns, indirect, Some(direct));
-        } else {
-            self.push(&returns, direct);
-        }
-        Ok(())
+        all.push(lanes.iter().map(|&lane| truncate(width, lane)).collect());
     }
+    all
 }

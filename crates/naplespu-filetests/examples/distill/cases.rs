@@ -8,8 +8,7 @@ use naplespu_filetests::expect::{has_directives, is_run_line};
 use naplespu_filetests::lines::RunLines;
 use naplespu_filetests::runner;
 use naplespu_filetests::subtest::Subtest;
-use naplespu_fuzz::shape_files::shape_files;
-use naplespu_fuzz::vector_files::vector_files;
+use naplespu_fuzz::operations::vector_files;
 use naplespu_reader::config::{Config, FileConfigs};
 use naplespu_reader::parse::ClifFile;
 use std::collections::HashMap;
@@ -194,7 +193,7 @@ pub fn load(root: &Path) -> Result<Vec<Case>, String> {
         let bytes = std::fs::read(&path).map_err(|error| format!("{name}: {error}"))?;
         Case::read(name, path, &bytes)
     });
-    let generated = vector_files().into_iter().chain(shape_files()).map(|file| {
+    let generated = vector_files().into_iter().map(|file| {
         let name = format!("{GENERATED}{}", file.name);
         Case::read(name, PathBuf::new(), file.text.as_bytes())
     });

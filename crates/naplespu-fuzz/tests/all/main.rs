@@ -2,11 +2,6 @@
 //! generators.
 
 mod differential;
-mod differential_arrays;
-mod differential_lanes;
-mod differential_loops;
-mod differential_model;
-mod differential_vectors;
 mod never_panics;
 mod vector_filetests;
 

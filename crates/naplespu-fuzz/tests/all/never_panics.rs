@@ -15,7 +15,7 @@ fn never_panics() {
     // generator catches the panic.
     super::silence_caught_panics();
     let configs = compiles::configs().unwrap();
-    let all = seeds::check(20_000, || (), |(), seed| compiles::run(&fuzz::bytes(seed), &configs));
+    let all = seeds::check(20_000, |seed| compiles::run(&fuzz::bytes(seed), &configs));
     let all = all.unwrap_or_else(|reports| panic!("{reports}"));
     let count_of = |verdict| all.iter().filter(|found| **found == verdict).count();
     let (compiled, refused) = (

@@ -1,9 +1,10 @@
 //! Parameters of a generated function, and arguments that exercise its loops.
 
-use super::dice::Dice;
-use crate::generate::Ty;
-use cranelift_codegen::data_value::DataValue;
-use cranelift_codegen::ir::immediates::Ieee32;
+use crate::eval::Lanes;
+use crate::lane::truncate;
+use crate::random::Dice;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Type, types};
 
 /// Size in bytes of the memory that a function accesses.
 pub const BYTES: u32 = 16 << 10;
@@ -28,13 +29,13 @@ pub enum Start {
 #[derive(Clone, Copy, Debug)]
 pub struct Count {
     /// The type of the counter.
-    pub ty: Ty,
+    pub ty: Type,
     /// The first value.
     pub start: Start,
     /// The increment of each iteration.
     pub step: i64,
     /// The condition code of `counter, bound` under which the loop continues.
-    pub stays: &'static str,
+    pub stays: IntCC,
     /// The number of increments before the failing test, minus the trip count.
     pub more: i64,
     /// The largest trip count to choose.
@@ -52,9 +53,9 @@ pub enum Param {
         align: u32,
     },
     /// A number of this type.
-    Number(Ty),
+    Number(Type),
     /// A small number, the first value of a counter.
-    Start(Ty),
+    Start(Type),
     /// The bound of a loop.
     Bound(Count),
     /// A limit near `scale` times the last value of a counter, plus `offset`.
@@ -72,9 +73,9 @@ pub enum Param {
 
 impl Param {
     /// Returns the type of the parameter.
-    pub fn ty(&self) -> Ty {
+    pub fn ty(&self) -> Type {
         match self {
-            Self::Base { .. } | Self::Limit { .. } => Ty::I32,
+            Self::Base { .. } | Self::Limit { .. } => types::I32,
             Self::Number(ty) | Self::Start(ty) => *ty,
             Self::Bound(count) => count.ty,
         }
@@ -82,20 +83,9 @@ impl Param {
 }
 
 /// Truncates a number to the width of the type and sign-extends it.
-pub fn wrapped(number: i64, ty: Ty) -> i64 {
+pub fn wrapped(number: i64, ty: Type) -> i64 {
     let unused = 64 - ty.bits().min(64);
     (number << unused) >> unused
-}
-
-/// Returns the number as a value of the type.
-pub fn value(number: i64, ty: Ty) -> DataValue {
-    match ty {
-        Ty::I8 => DataValue::I8(number as i8),
-        Ty::I16 => DataValue::I16(number as i16),
-        Ty::I64 => DataValue::I64(number),
-        Ty::F32 => DataValue::F32(Ieee32::with_bits(number as u32)),
-        _ => DataValue::I32(number as i32),
-    }
 }
 
 /// Chooses a trip count.
@@ -108,17 +98,18 @@ pub fn trips(dice: &mut Dice<'_, '_>, most: i64) -> i64 {
 
 /// Returns a bound that gives a loop this trip count, if the loop is entered.
 pub fn bound(dice: &mut Dice<'_, '_>, count: &Count, start: i64, trips: i64) -> i64 {
+    use IntCC::*;
     let size = count.step.abs();
     let met = start.wrapping_add(count.step.wrapping_mul(trips + count.more));
     let slack = dice.range(0, size - 1);
     let up = count.step > 0;
     let number = match count.stays {
-        "slt" | "ult" if up => met.wrapping_sub(slack),
-        "sle" | "ule" if up => met.wrapping_sub(slack + 1),
-        "sgt" | "ugt" if !up => met.wrapping_add(slack),
-        "sge" | "uge" if !up => met.wrapping_add(slack + 1),
-        "ne" => met,
-        "eq" => start.wrapping_add(count.step.wrapping_mul(count.more.max(0))),
+        SignedLessThan | UnsignedLessThan if up => met.wrapping_sub(slack),
+        SignedLessThanOrEqual | UnsignedLessThanOrEqual if up => met.wrapping_sub(slack + 1),
+        SignedGreaterThan | UnsignedGreaterThan if !up => met.wrapping_add(slack),
+        SignedGreaterThanOrEqual | UnsignedGreaterThanOrEqual if !up => met.wrapping_add(slack + 1),
+        NotEqual => met,
+        Equal => start.wrapping_add(count.step.wrapping_mul(count.more.max(0))),
         // Counters that reach the bound only by wrapping around.
         _ => match dice.below(3) {
             0 => 0,
@@ -146,20 +137,8 @@ pub fn bound(dice: &mut Dice<'_, '_>, count: &Count, start: i64, trips: i64) -> 
     wrapped(number, count.ty)
 }
 
-/// Chooses a number; edge cases are frequent.
-pub fn number(dice: &mut Dice<'_, '_>) -> i64 {
-    match dice.below(8) {
-        0 => 0,
-        1 => dice.range(-3, 3),
-        2 => dice.range(0, 100),
-        3 => (1i64 << dice.range(0, 63)).wrapping_sub(dice.range(0, 2)),
-        4 => -(1i64 << dice.range(0, 31)),
-        _ => dice.bits().cast_signed(),
-    }
-}
-
 /// Chooses the arguments of one call.
-pub fn arguments(dice: &mut Dice<'_, '_>, params: &[Param], memory: u32) -> Vec<DataValue> {
+pub fn arguments(dice: &mut Dice<'_, '_>, params: &[Param], memory: u32) -> Vec<Lanes> {
     let places = places(dice, params);
     let mut numbers: Vec<i64> = vec![0; params.len()];
     let mut counted: Vec<i64> = vec![0; params.len()];
@@ -167,17 +146,21 @@ pub fn arguments(dice: &mut Dice<'_, '_>, params: &[Param], memory: u32) -> Vec<
         Start::Constant(number) => number,
         Start::Param(index) => numbers.get(index).copied().unwrap_or(0),
     };
+    let mut all: Vec<Lanes> = Vec::new();
     for (at, param) in params.iter().enumerate() {
+        let ty = param.ty();
         numbers[at] = match param {
             Param::Base { bias, .. } => i64::from(memory.wrapping_add(places[at]).wrapping_sub(*bias).cast_signed()),
-            Param::Number(Ty::F32) => i64::from((dice.range(-300, 300) as f32 / 4.0).to_bits()),
-            Param::Number(ty) => wrapped(number(dice), *ty),
-            Param::Start(ty) => match dice.below(12) {
-                0 => wrapped(number(dice), *ty),
-                _ => dice.range(-4, 40),
-            },
-            Param::Bound(_) | Param::Limit { .. } => 0,
+            Param::Start(_) if !dice.chance(1, 12) => dice.range(-4, 40),
+            _ => dice.number(ty).cast_signed(),
         };
+        // All lanes of a vector, and both halves of an i128.
+        let mut lane = || u128::from(dice.number(ty)) << 64 | u128::from(dice.number(ty));
+        let mut lanes: Lanes = (0..ty.lane_count()).map(|_| lane()).collect();
+        if ty.bits() <= 64 || ty == types::I128 && dice.chance(1, 2) {
+            lanes[0] = i128::from(numbers[at]).cast_unsigned();
+        }
+        all.push(lanes);
     }
     for (at, param) in params.iter().enumerate() {
         if let Param::Bound(count) = param {
@@ -186,24 +169,28 @@ pub fn arguments(dice: &mut Dice<'_, '_>, params: &[Param], memory: u32) -> Vec<
         }
     }
     for (at, param) in params.iter().enumerate() {
-        if let Param::Limit {
-            count,
-            bound,
-            scale,
-            offset,
-        } = param
-        {
-            let trips = bound.map_or(count.most, |bound| counted[bound]);
-            let last = start(&numbers, count).wrapping_add(count.step * trips.max(1));
-            let away = dice.one_of(&[0, 0, 0, 1, -1, 2, 4, -4, 1000, 1000]);
-            numbers[at] = wrapped(last.wrapping_mul(*scale).wrapping_add(offset + away), Ty::I32);
+        match param {
+            Param::Limit {
+                count,
+                bound,
+                scale,
+                offset,
+            } => {
+                let trips = bound.map_or(count.most, |bound| counted[bound]);
+                let last = start(&numbers, count).wrapping_add(count.step * trips.max(1));
+                let away = dice.one_of(&[0, 0, 0, 1, -1, 2, 4, -4, 1000, 1000]);
+                numbers[at] = last.wrapping_mul(*scale).wrapping_add(offset + away);
+            }
+            Param::Bound(_) => {}
+            _ => continue,
         }
+        all[at] = vec![i128::from(numbers[at]).cast_unsigned()];
     }
-    params
-        .iter()
-        .zip(numbers)
-        .map(|(param, number)| value(number, param.ty()))
-        .collect()
+    for (lanes, param) in all.iter_mut().zip(params) {
+        let width = param.ty().lane_bits();
+        lanes.iter_mut().for_each(|lane| *lane = truncate(width, *lane));
+    }
+    all
 }
 
 /// Chooses the positions of all bases in the memory: far apart, or at a small distance from another
@@ -221,10 +208,10 @@ fn places(dice: &mut Dice<'_, '_>, params: &[Param]) -> Vec<u32> {
                 let other = i64::from(dice.one_of(&known));
                 let distance = match dice.below(8) {
                     0 => 0,
-                    1 | 2 => dice.range(-70, 70),
+                    1 => dice.range(-16, 16),
+                    2 => dice.range(-70, 70),
                     3 => dice.range(-280, 280),
-                    4 => dice.range(-16, 16),
-                    5 => dice.one_of(&[64, -64, 32, -32, 128, -128, 16, -16, 60, 4, -4, 68]),
+                    4 | 5 => dice.one_of(&[64, -64, 32, -32, 128, -128, 16, -16, 60, 4, -4, 68, -60]),
                     6 => dice.range(-16, 16) * dice.one_of(&[16, 16, 32, 64]),
                     _ => dice.range(-1200, 1200),
                 };

@@ -1,0 +1,543 @@
+//! Evaluates CLIF functions on scalars and vectors of any shape, with memory and with the machine's
+//! intrinsics.
+//!
+//! An access is undefined if it leaves the memory, breaks a promise of its flags (`aligned`,
+//! `readonly`, alias regions), or reads a stack slot that was not written. The behavior of the whole
+//! call is then undefined, and any compiled code is correct. The tests compare each instruction with
+//! `cranelift-interpreter`, where that has it.
+
+use crate::lane::{self, Arithmetic, operate, overflowing, truncate};
+use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::ir::{
+    Block, BlockArg, BlockCall, Function, Inst, InstructionData, MemFlags, MemFlagsData, Opcode, TrapCode, Type, Value,
+    types,
+};
+use npu_sim::fp;
+
+/// A value: one lane, or the lanes of a vector, in the low bits of each element.
+pub type Lanes = Vec<u128>;
+
+/// The address of the stack slots. The target uses other addresses, so a function's results must
+/// not depend on them.
+const SLOTS: u32 = 0x1000_0000;
+
+/// The alignment of stack slots in bytes; no slot promises more.
+const SLOT_ALIGN: usize = 64;
+
+/// The address of the first function, and the distance between functions.
+const FUNCTIONS: u32 = 0x2000_0000;
+const FUNCTION_STEP: u32 = 16;
+
+/// Number of lanes of vectors that intrinsics and the lane mask apply to.
+const MASKED_LANES: usize = 16;
+
+/// Why a call does not return.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The call trapped.
+    Trapped(TrapCode),
+    /// The behavior is undefined; the text describes why.
+    Undefined(String),
+    /// The call exceeded the limit of instructions.
+    OutOfFuel,
+    /// This module does not have the instruction on its types.
+    Unsupported(Opcode),
+}
+
+/// Memory that a function accesses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// The address of the first byte.
+    pub base: u32,
+    /// The contents.
+    pub bytes: Vec<u8>,
+}
+
+/// The promises about one byte.
+#[derive(Clone, Copy, Default)]
+struct Promise {
+    /// The alias region of its accesses, counted from 1; 0 if no access had one.
+    region: u32,
+    /// Whether an access of that region stored to it.
+    written_there: bool,
+    /// Whether a load promised that the byte never changes.
+    constant: bool,
+    /// Whether the byte was stored to.
+    written: bool,
+}
+
+/// The state of all calls.
+struct Evaluator<'a> {
+    functions: &'a [Function],
+    arithmetic: Arithmetic,
+    memory: &'a mut Memory,
+    promises: Vec<Promise>,
+    slots: Vec<u8>,
+    slot_written: Vec<bool>,
+    fuel: u64,
+}
+
+/// The state of one call.
+struct Frame<'a> {
+    func: &'a Function,
+    values: SecondaryMap<Value, Lanes>,
+    /// The position of each stack slot.
+    slots: Vec<usize>,
+    /// The lane mask. All lanes are enabled at the entry of a function.
+    mask: u16,
+}
+
+/// Calls the first function with at most `fuel` instructions.
+///
+/// # Errors
+///
+/// Returns the reason if the call does not return.
+pub fn call(
+    functions: &[Function],
+    arithmetic: Arithmetic,
+    args: &[Lanes],
+    memory: &mut Memory,
+    fuel: u64,
+) -> Result<Vec<Lanes>, Stop> {
+    let mut evaluator = Evaluator::new(functions, arithmetic, memory, fuel);
+    let first = functions.first().ok_or(Stop::Unsupported(Opcode::Call))?;
+    evaluator.call(first, args.to_vec())
+}
+
+/// Returns whether this module can evaluate the instruction, which has no effects besides results
+/// and traps.
+pub fn supports(func: &Function, inst: Inst) -> bool {
+    let mut frame = Frame::new(func, Vec::new());
+    for &arg in func.dfg.inst_args(inst) {
+        frame.values[arg] = vec![1; func.dfg.value_type(arg).lane_count() as usize];
+    }
+    let mut memory = Memory::default();
+    let mut evaluator = Evaluator::new(&[], Arithmetic::Ieee, &mut memory, 1);
+    !matches!(evaluator.compute(&mut frame, inst), Err(Stop::Unsupported(_)))
+}
+
+/// Returns the bytes of a value in memory.
+pub fn to_bytes(ty: Type, lanes: &[u128]) -> Vec<u8> {
+    let size = ty.lane_type().bytes() as usize;
+    lanes
+        .iter()
+        .flat_map(|lane| lane.to_le_bytes().into_iter().take(size))
+        .collect()
+}
+
+/// Returns the value that has these bytes in memory.
+pub fn from_bytes(ty: Type, bytes: &[u8]) -> Lanes {
+    let lanes = bytes.chunks(ty.lane_type().bytes() as usize);
+    lanes
+        .map(|lane| lane.iter().rev().fold(0, |bits, &byte| bits << 8 | u128::from(byte)))
+        .collect()
+}
+
+impl<'a> Frame<'a> {
+    fn new(func: &'a Function, slots: Vec<usize>) -> Self {
+        Self {
+            func,
+            values: SecondaryMap::new(),
+            slots,
+            mask: u16::MAX,
+        }
+    }
+
+    fn get(&self, value: Value) -> &Lanes {
+        &self.values[self.func.dfg.resolve_aliases(value)]
+    }
+
+    fn word(&self, value: Value) -> u32 {
+        self.get(value).first().copied().unwrap_or(0) as u32
+    }
+
+    fn is_true(&self, value: Value) -> bool {
+        self.get(value).first().is_some_and(|&bits| bits != 0)
+    }
+
+    fn all(&self, values: &[Value]) -> Vec<Lanes> {
+        values.iter().map(|&value| self.get(value).clone()).collect()
+    }
+
+    fn set(&mut self, values: &[Value], lanes: Vec<Lanes>) {
+        for (&value, lanes) in values.iter().zip(lanes) {
+            self.values[value] = lanes;
+        }
+    }
+
+    /// Passes the arguments of a jump and returns the target.
+    fn jump(&mut self, call: BlockCall) -> Block {
+        let (func, pool) = (self.func, &self.func.dfg.value_lists);
+        let block = call.block(pool);
+        let args = call.args(pool).filter_map(|arg: BlockArg| arg.as_value());
+        let lanes: Vec<Lanes> = args.map(|arg| self.get(arg).clone()).collect();
+        self.set(func.dfg.block_params(block), lanes);
+        block
+    }
+}
+
+impl<'a> Evaluator<'a> {
+    fn new(functions: &'a [Function], arithmetic: Arithmetic, memory: &'a mut Memory, fuel: u64) -> Self {
+        Self {
+            functions,
+            arithmetic,
+            promises: vec![Promise::default(); memory.bytes.len()],
+            memory,
+            slots: Vec::new(),
+            slot_written: Vec::new(),
+            fuel,
+        }
+    }
+
+    fn call(&mut self, func: &'a Function, args: Vec<Lanes>) -> Result<Vec<Lanes>, Stop> {
+        let outer = self.slots.len();
+        let mut places = Vec::new();
+        for slot in func.sized_stack_slots.values() {
+            places.push(self.slots.len());
+            let end = (self.slots.len() + slot.size as usize).next_multiple_of(SLOT_ALIGN);
+            self.slots.resize(end, 0);
+            self.slot_written.resize(end, false);
+        }
+        let mut frame = Frame::new(func, places);
+        let Some(mut block) = func.layout.entry_block() else {
+            return Err(Stop::Unsupported(Opcode::Call));
+        };
+        frame.set(func.dfg.block_params(block), args);
+        let results = 'blocks: loop {
+            for inst in func.layout.block_insts(block) {
+                self.fuel = self.fuel.checked_sub(1).ok_or(Stop::OutOfFuel)?;
+                let args = func.dfg.inst_args(inst);
+                match func.dfg.insts[inst] {
+                    InstructionData::Jump { destination, .. } => block = frame.jump(destination),
+                    InstructionData::Brif { arg, blocks, .. } => {
+                        block = frame.jump(blocks[usize::from(!frame.is_true(arg))]);
+                    }
+                    InstructionData::BranchTable { arg, table, .. } => {
+                        let table = &func.dfg.jump_tables[table];
+                        let entry = table.as_slice().get(frame.word(arg) as usize).copied();
+                        block = frame.jump(entry.unwrap_or(table.default_block()));
+                    }
+                    InstructionData::Trap { code, .. } => return Err(Stop::Trapped(code)),
+                    InstructionData::CondTrap { opcode, arg, code } => {
+                        if frame.is_true(arg) == (opcode == Opcode::Trapnz) {
+                            return Err(Stop::Trapped(code));
+                        }
+                        continue;
+                    }
+                    InstructionData::MultiAry {
+                        opcode: Opcode::Return, ..
+                    } => break 'blocks frame.all(args),
+                    _ => {
+                        let results = self.compute(&mut frame, inst)?;
+                        frame.set(func.dfg.inst_results(inst), results);
+                        continue;
+                    }
+                }
+                continue 'blocks;
+            }
+            return Err(Stop::Unsupported(Opcode::Nop));
+        };
+        self.slots.truncate(outer);
+        self.slot_written.truncate(outer);
+        Ok(results)
+    }
+
+    /// Returns the results of an instruction that does not end a block.
+    fn compute(&mut self, frame: &mut Frame<'a>, inst: Inst) -> Result<Vec<Lanes>, Stop> {
+        let func = frame.func;
+        let data = &func.dfg.insts[inst];
+        let (opcode, args) = (data.opcode(), func.dfg.inst_args(inst));
+        let to = func
+            .dfg
+            .inst_results(inst)
+            .first()
+            .map(|&result| func.dfg.value_type(result));
+        let one = match *data {
+            InstructionData::Call { func_ref, .. } => {
+                let name = &func.dfg.ext_funcs[func_ref].name.display(None).to_string();
+                if let Some(name) = name.strip_prefix("%__builtin_npu_") {
+                    return self.intrinsic(frame, name, args);
+                }
+                let functions = self.functions;
+                let callee = functions.iter().find(|callee| callee.name.to_string() == *name);
+                return self.call(callee.ok_or(Stop::Unsupported(opcode))?, frame.all(args));
+            }
+            InstructionData::CallIndirect { .. } => {
+                let index = frame.word(args[0]).wrapping_sub(FUNCTIONS) / FUNCTION_STEP;
+                let functions = self.functions;
+                let callee = functions.get(index as usize).ok_or(Stop::Unsupported(opcode))?;
+                return self.call(callee, frame.all(&args[1..]));
+            }
+            InstructionData::FuncAddr { func_ref, .. } => {
+                let name = func.dfg.ext_funcs[func_ref].name.display(None).to_string();
+                let index = self.functions.iter().position(|callee| callee.name.to_string() == name);
+                vec![u128::from(FUNCTIONS + index.unwrap_or(0) as u32 * FUNCTION_STEP)]
+            }
+            InstructionData::StackAddr { stack_slot, offset, .. } => {
+                let slot = frame
+                    .slots
+                    .get(stack_slot.as_u32() as usize)
+                    .ok_or(Stop::Unsupported(opcode))?;
+                let offset = i32::from(offset).cast_unsigned();
+                vec![SLOTS.wrapping_add(*slot as u32).wrapping_add(offset).into()]
+            }
+            InstructionData::Load { arg, flags, offset, .. } if opcode != Opcode::Bitcast => {
+                let to = to.ok_or(Stop::Unsupported(opcode))?;
+                let at = frame.word(arg).wrapping_add(i32::from(offset).cast_unsigned());
+                self.load(func, opcode, to, at, flags)?
+            }
+            InstructionData::Store {
+                args: [value, at],
+                flags,
+                offset,
+                ..
+            } => {
+                let ty = func.dfg.value_type(value);
+                let mut bytes = to_bytes(ty, frame.get(value));
+                bytes.truncate(access_size(opcode, ty));
+                let at = frame.word(at).wrapping_add(i32::from(offset).cast_unsigned());
+                self.place(func, at, bytes.len(), Some(flags), true)?
+                    .copy_from_slice(&bytes);
+                return Ok(Vec::new());
+            }
+            _ => return self.pure(frame, inst),
+        };
+        Ok(vec![one])
+    }
+
+    /// Returns the results of an instruction without effects.
+    fn pure(&self, frame: &Frame<'a>, inst: Inst) -> Result<Vec<Lanes>, Stop> {
+        let func = frame.func;
+        let data = &func.dfg.insts[inst];
+        let (opcode, args) = (data.opcode(), func.dfg.inst_args(inst));
+        let results = func.dfg.inst_results(inst);
+        let unsupported = || Stop::Unsupported(opcode);
+        let to = func.dfg.value_type(*results.first().ok_or_else(unsupported)?);
+        let from = args.first().map_or(to, |&arg| func.dfg.value_type(arg));
+        let (width, count) = (from.lane_bits(), to.lane_count() as usize);
+        let lanes: Vec<&Lanes> = args.iter().map(|&arg| frame.get(arg)).collect();
+        let first = || lanes.first().copied().ok_or_else(unsupported);
+        let each = |from_lane: usize| -> Result<Lanes, Stop> {
+            let of_lane = |lane: usize| {
+                // The amount of a shift is a scalar.
+                let pick = |lanes: &&Lanes| lanes.get(lane + from_lane).or(lanes.first()).copied().unwrap_or(0);
+                let picked: Vec<u128> = lanes.iter().map(pick).collect();
+                operate(data, self.arithmetic, from.lane_type(), to.lane_type(), &picked)
+            };
+            (0..count).map(of_lane).collect()
+        };
+        let joined = || -> Vec<u128> { lanes.iter().flat_map(|lanes| lanes.iter().copied()).collect() };
+        let one = match *data {
+            InstructionData::UnaryImm { imm, .. } => vec![truncate(width, i128::from(i64::from(imm)).cast_unsigned())],
+            InstructionData::UnaryIeee32 { imm, .. } => vec![imm.bits().into()],
+            InstructionData::UnaryIeee64 { imm, .. } => vec![imm.bits().into()],
+            InstructionData::UnaryConst { constant_handle, .. } => {
+                from_bytes(to, func.dfg.constants.get(constant_handle).as_slice())
+            }
+            InstructionData::IntCompare { .. } | InstructionData::FloatCompare { .. } if to.is_vector() => {
+                let ones = truncate(to.lane_bits(), u128::MAX);
+                each(0)?.into_iter().map(|holds| holds * ones).collect()
+            }
+            InstructionData::Shuffle { imm, .. } => {
+                let both = joined();
+                let mask = func.dfg.immediates.get(imm).ok_or_else(unsupported)?.as_slice();
+                mask.iter()
+                    .map(|&lane| both.get(usize::from(lane)).copied().unwrap_or(0))
+                    .collect()
+            }
+            InstructionData::BinaryImm8 { imm, .. } if opcode == Opcode::Extractlane => {
+                vec![*first()?.get(usize::from(imm)).ok_or_else(unsupported)?]
+            }
+            InstructionData::TernaryImm8 { imm, .. } if opcode == Opcode::Insertlane => {
+                let mut result = first()?.clone();
+                *result.get_mut(usize::from(imm)).ok_or_else(unsupported)? = lanes[1][0];
+                result
+            }
+            InstructionData::IntAddTrap { code, .. } => match overflowing(opcode, width, &joined())? {
+                (_, true) => return Err(Stop::Trapped(code)),
+                (sum, false) => vec![sum],
+            },
+            _ => match opcode {
+                Opcode::Select | Opcode::SelectSpectreGuard => lanes[if first()?[0] != 0 { 1 } else { 2 }].clone(),
+                Opcode::Bitcast if from.bits() == to.bits() => from_bytes(to, &to_bytes(from, first()?)),
+                Opcode::Iconcat => vec![first()?[0] | lanes[1][0] << width],
+                Opcode::Isplit => {
+                    let halves = [first()?[0], first()?[0] >> (width / 2)];
+                    return Ok(halves.map(|half| vec![truncate(width / 2, half)]).to_vec());
+                }
+                Opcode::Splat => vec![first()?[0]; count],
+                Opcode::ScalarToVector => {
+                    let mut result = vec![0; count];
+                    result[0] = first()?[0];
+                    result
+                }
+                Opcode::Swizzle => {
+                    let index = lanes[1].iter();
+                    index
+                        .map(|&lane| first().map_or(0, |x| x.get(lane as usize).copied().unwrap_or(0)))
+                        .collect()
+                }
+                Opcode::VanyTrue => vec![first()?.iter().any(|&lane| lane != 0).into()],
+                Opcode::VallTrue => vec![first()?.iter().all(|&lane| lane != 0).into()],
+                Opcode::VhighBits => vec![truncate(to.bits(), bits_of(first()?, |lane| lane >> (width - 1) != 0))],
+                Opcode::SwidenHigh | Opcode::UwidenHigh => each(count)?,
+                Opcode::Snarrow | Opcode::Unarrow | Opcode::Uunarrow => {
+                    let narrow =
+                        |&lane: &u128| operate(data, self.arithmetic, from.lane_type(), to.lane_type(), &[lane]);
+                    joined().iter().map(narrow).collect::<Result<_, _>>()?
+                }
+                Opcode::IaddPairwise => {
+                    let pairs = joined();
+                    pairs
+                        .chunks(2)
+                        .map(|pair| truncate(width, pair[0].wrapping_add(pair[1])))
+                        .collect()
+                }
+                Opcode::Fvdemote => {
+                    let mut result = each(0)?;
+                    result[from.lane_count() as usize..].fill(0);
+                    result
+                }
+                _ if results.len() == 2 => {
+                    let (value, flag) = overflowing(opcode, width, &joined())?;
+                    return Ok(vec![vec![value], vec![flag.into()]]);
+                }
+                _ => each(0)?,
+            },
+        };
+        Ok(vec![one])
+    }
+
+    fn load(&mut self, func: &Function, opcode: Opcode, to: Type, at: u32, flags: MemFlags) -> Result<Lanes, Stop> {
+        let size = access_size(opcode, to);
+        let bytes = self.place(func, at, size, Some(flags), false)?;
+        if opcode == Opcode::Load {
+            return Ok(from_bytes(to, bytes));
+        }
+        let bits = bytes.iter().rev().fold(0, |bits, &byte| bits << 8 | u128::from(byte));
+        Ok(vec![match opcode {
+            Opcode::Uload8 | Opcode::Uload16 | Opcode::Uload32 => bits,
+            Opcode::Sload8 | Opcode::Sload16 | Opcode::Sload32 => {
+                truncate(to.bits(), lane::signed(8 * size as u32, bits).cast_unsigned())
+            }
+            _ => return Err(Stop::Unsupported(opcode)),
+        }])
+    }
+
+    /// Returns the bytes of an access, or an error if its flags forbid the access.
+    fn place(
+        &mut self,
+        func: &Function,
+        at: u32,
+        size: usize,
+        flags: Option<MemFlags>,
+        store: bool,
+    ) -> Result<&mut [u8], Stop> {
+        let flags = flags.map_or(MemFlagsData::new(), |flags| func.dfg.mem_flags[flags]);
+        let undefined = |what: &str| Err(Stop::Undefined(format!("{what} at {at:#x}, {size} bytes")));
+        if flags.aligned() && !at.is_multiple_of(size as u32) {
+            return undefined("misaligned access");
+        }
+        let inside = |base: u32, length: usize| {
+            let place = at.wrapping_sub(base) as usize;
+            (place < length && size <= length - place).then_some(place)
+        };
+        if let Some(place) = inside(SLOTS, self.slots.len()) {
+            let written = &mut self.slot_written[place..place + size];
+            if store {
+                written.fill(true);
+            } else if !written.iter().all(|&written| written) {
+                return undefined("unwritten bytes of a slot");
+            }
+            return Ok(&mut self.slots[place..place + size]);
+        }
+        let Some(place) = inside(self.memory.base, self.memory.bytes.len()) else {
+            return undefined("access outside of the memory");
+        };
+        let region = flags.alias_region().map_or(0, |region| region.as_u32() + 1);
+        for promise in &mut self.promises[place..place + size] {
+            let other = region != 0 && promise.region != 0 && promise.region != region;
+            let changes = (store && promise.constant) || (flags.readonly() && promise.written);
+            if (other && (store || promise.written_there)) || changes {
+                return undefined("flags that do not hold");
+            }
+            if region != 0 {
+                promise.region = region;
+                promise.written_there |= store;
+            }
+            promise.constant |= flags.readonly();
+            promise.written |= store;
+        }
+        Ok(&mut self.memory.bytes[place..place + size])
+    }
+
+    /// Returns the results of the intrinsic `__builtin_npu_` + `name`.
+    fn intrinsic(&mut self, frame: &mut Frame<'a>, name: &str, args: &[Value]) -> Result<Vec<Lanes>, Stop> {
+        let all = frame.all(args);
+        let word = |n: usize| all[n][0] as u32;
+        let by_lane = |f: &dyn Fn(usize) -> u128| -> Lanes { (0..MASKED_LANES).map(f).collect() };
+        let mask = frame.mask;
+        let under_mask = |a: &Lanes, b: &Lanes| by_lane(&|k| if mask >> k & 1 != 0 { a[k] } else { b[k] });
+        let compare = |holds: &dyn Fn(u32, u32) -> bool| {
+            let holds = |k: usize| u128::from(holds(all[0][k] as u32, all[1][k] as u32)) << k;
+            vec![(0..MASKED_LANES).map(holds).sum()]
+        };
+        let low_bits = || bits_of(&all[0], |lane| lane & 1 != 0);
+        let result = match name {
+            "shufflei32" | "shufflef32" => by_lane(&|k| all[0][all[1][k] as usize % MASKED_LANES]),
+            "vector_mixi32" | "vector_mixf32" => under_mask(&all[0], &all[1]),
+            "read_mask_reg" => vec![mask.into()],
+            "createmaskv16i32" => vec![low_bits()],
+            "clzv16i32" | "clzi32" => all[0]
+                .iter()
+                .map(|&lane| (lane as u32).leading_zeros().into())
+                .collect(),
+            "ctzv16i32" | "ctzi32" => all[0]
+                .iter()
+                .map(|&lane| (lane as u32).trailing_zeros().into())
+                .collect(),
+            "mask_cmpi32_eq" => compare(&|a, b| a == b),
+            "mask_cmpi32_sgt" => compare(&|a, b| a.cast_signed() > b.cast_signed()),
+            "mask_cmpi32_ule" => compare(&|a, b| a <= b),
+            "mask_cmpf32_lt" => compare(&|a, b| f32::from_bits(a) < f32::from_bits(b)),
+            "mask_cmpf32_ne" => compare(&|a, b| f32::from_bits(a) != f32::from_bits(b)),
+            "raw_fadd" => vec![fp::add(word(0), word(1)).into()],
+            "raw_fmul" => vec![fp::mul(word(0), word(1)).into()],
+            "raw_fdiv" => vec![fp::div(word(0), word(1)).into()],
+            "raw_itof" => vec![fp::from_int(word(0)).into()],
+            "raw_ftoi" => vec![fp::to_int(word(0)).into()],
+            "write_mask_reg" => {
+                frame.mask = word(0) as u16;
+                return Ok(Vec::new());
+            }
+            "write_mask_regv16i32" => {
+                frame.mask = low_bits() as u16;
+                return Ok(Vec::new());
+            }
+            "block_storev16i32_masked" => {
+                let place = self.place(frame.func, word(0), 4 * MASKED_LANES, None, true)?;
+                let stored = under_mask(&all[1], &from_bytes(types::I32X16, place));
+                place.copy_from_slice(&to_bytes(types::I32X16, &stored));
+                return Ok(Vec::new());
+            }
+            _ => return Err(Stop::Unsupported(Opcode::Call)),
+        };
+        Ok(vec![result])
+    }
+}
+
+/// Returns the number of bytes that an access reads or writes.
+fn access_size(opcode: Opcode, ty: Type) -> usize {
+    match opcode {
+        Opcode::Uload8 | Opcode::Sload8 | Opcode::Istore8 => 1,
+        Opcode::Uload16 | Opcode::Sload16 | Opcode::Istore16 => 2,
+        Opcode::Uload32 | Opcode::Sload32 | Opcode::Istore32 => 4,
+        _ => ty.bytes() as usize,
+    }
+}
+
+/// Returns one bit per lane.
+fn bits_of(lanes: &[u128], holds: impl Fn(u128) -> bool) -> u128 {
+    let bits = lanes.iter().enumerate().map(|(k, &lane)| u128::from(holds(lane)) << k);
+    bits.sum()
+}

@@ -1,0 +1,515 @@
+//! Loads and stores at addresses that are sums of bases, counters and constants.
+
+use super::params::Param;
+use super::{Base, Counter, Writer};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Endianness, InstBuilder, MemFlagsData, StackSlot, Type, Value, types};
+
+/// Size in bytes of a slot that loops access.
+const SLOT: u32 = 1536;
+
+/// The operands of an access.
+struct Address {
+    value: Value,
+    offset: i32,
+    flags: MemFlagsData,
+}
+
+/// The terms of an address.
+#[derive(Clone, Debug)]
+pub struct Sum {
+    size: u32,
+    base: Base,
+    index: Vec<Value>,
+    total: u32,
+    align: u32,
+}
+
+/// Returns the largest power of two, up to 64, that divides the number.
+pub fn low_bit(number: i64) -> u32 {
+    1 << number.trailing_zeros().min(6)
+}
+
+impl Writer<'_, '_, '_> {
+    /// Adds a parameter that is a base.
+    pub fn add_base(&mut self) {
+        let bias = match self.dice.below(10) {
+            0 => self.dice.one_of(&[0x7fff_fffc, 0x7fff_ffc0, 0x8000_0000, 0x7fff_fff0]),
+            1..=3 => (1u32 << 31).wrapping_add(self.dice.range(-140, 140) as u32),
+            4 => (self.dice.range(-300, 300) as u32) & !3,
+            5 if self.dice.chance(1, 2) => self.dice.bits() as u32,
+            _ => 0,
+        };
+        let align = match self.style.aligned {
+            true => self.dice.one_of(&[1, 2, 4, 4, 4, 4, 4, 8, 8, 16, 32, 64, 64]),
+            false => self.dice.one_of(&[1, 1, 2, 4, 4]),
+        };
+        let value = self.param(Param::Base { bias, align });
+        self.bases.push(Base {
+            value,
+            bias,
+            align,
+            moves: None,
+            depth: 0,
+            slot: None,
+            region: self.bases.len() as u32,
+        });
+    }
+
+    fn add_constant(&mut self, value: Value, constant: u32) -> Value {
+        if constant == 0 {
+            return value;
+        }
+        let signed = i64::from(constant.cast_signed());
+        if self.dice.chance(1, 6) {
+            let c = self.int(types::I32, signed.wrapping_neg());
+            return self.cursor().ins().isub(value, c);
+        }
+        let c = self.int(types::I32, signed);
+        self.sum_of(value, c, 3)
+    }
+
+    /// Adds two values, in the other order with probability `1 / of`.
+    fn sum_of(&mut self, a: Value, b: Value, of: u32) -> Value {
+        let is_swapped = self.dice.chance(1, of);
+        let (a, b) = if is_swapped { (b, a) } else { (a, b) };
+        self.cursor().ins().iadd(a, b)
+    }
+
+    /// Returns a counter as an i32, multiplied by `scale`.
+    pub fn scaled(&mut self, counter: &Counter, scale: i64, within: i64) -> Value {
+        let negative = counter.start.is_none_or(|start| start < 0);
+        let mut value = counter.value;
+        value = match counter.ty {
+            types::I32 => value,
+            types::I64 => self.cursor().ins().ireduce(types::I32, value),
+            _ if negative => self.cursor().ins().sextend(types::I32, value),
+            _ => self.cursor().ins().uextend(types::I32, value),
+        };
+        if within != 0 {
+            value = self.add_constant(value, within as u32);
+        }
+        if scale == 1 {
+            return value;
+        }
+        if scale > 0 && scale.count_ones() == 1 && self.dice.chance(1, 2) {
+            let shift = self.int(types::I32, scale.trailing_zeros().into());
+            return self.cursor().ins().ishl(value, shift);
+        }
+        let factor = self.int(types::I32, scale);
+        self.cursor().ins().imul(value, factor)
+    }
+
+    fn scale(&mut self, counter: &Counter, size: i64) -> i64 {
+        let even = size % counter.step == 0;
+        if self.style.pure && even && !self.dice.chance(1, 40) {
+            return size / counter.step;
+        }
+        match self.dice.below(20) {
+            0 => 2 * size,
+            1 => -size,
+            2 => 3 * size,
+            3 => self.dice.one_of(&[1, 2, 4, 8]),
+            4 => 4 * size,
+            _ if even => size / counter.step,
+            5..12 => size * counter.step.signum(),
+            _ => size,
+        }
+    }
+
+    /// Chooses an offset in bytes that is small compared with the memory.
+    fn small(&mut self, size: i64, align: u32, store: bool) -> i64 {
+        if self.style.near && (!store || self.dice.chance(1, 2)) {
+            return self.dice.one_of(&[0, 0, 0, 0, 0, 1, 2, 3, 4, 15, 16, 17, 32, -1, -16]) * size;
+        }
+        if store && self.style.pure && self.dice.chance(9, 10) {
+            // Vectorized stores need the same alignment.
+            let unit = if self.dice.chance(7, 8) { 64 } else { 16 * size };
+            return self.dice.range(-2, 8) * unit;
+        }
+        let kinds = if self.style.pure { 9 } else { 12 };
+        let number = match self.dice.below(kinds) {
+            0 | 1 => {
+                let near = [1, 2, 3, 4, 8, 15, 16, 17, 31, 32, -1, -2, -3, -15, -16, -17, -32];
+                self.dice.one_of(&near) * size
+            }
+            2 => self.dice.range(-70, 70) * size,
+            3 => self.dice.range(-20, 20) * size,
+            4 => self.dice.range(-300, 300),
+            5 => self.dice.range(0, 130) * 4,
+            6 => self.dice.range(0, 70) * 8,
+            _ => 0,
+        };
+        // Usually a multiple of the element size.
+        match i64::from(align) >= size && self.dice.chance(9, 10) {
+            true => number.div_euclid(size) * size,
+            false => number,
+        }
+    }
+
+    /// Returns an address for an element of `size` bytes. It is sometimes close to the last address
+    /// for that size.
+    fn address(&mut self, size: u32, store: bool) -> Address {
+        let last = self.last.clone().filter(|last| last.size == size);
+        let mut sum = match last {
+            Some(last) if self.dice.chance(1, 3) => last,
+            _ => self.sum(size, store),
+        };
+        self.last = Some(sum.clone());
+        let small = self.small(i64::from(size), sum.align, store);
+        sum.total = sum.total.wrapping_add(small as u32);
+        sum.align = sum.align.min(low_bit(small));
+        self.address_of(sum)
+    }
+
+    /// Chooses the terms of an address, without the small constant.
+    fn sum(&mut self, size: u32, store: bool) -> Sum {
+        let pure = self.style.pure;
+        let depth = self.counters.len();
+        let moving = |base: &Base| base.moves.filter(|_| base.depth == depth);
+        let fits = |base: &&Base| !pure || moving(base).is_none_or(|step| step == i64::from(size));
+        let fitting: Vec<Base> = self.bases.iter().filter(fits).cloned().collect();
+        let mut base = self.dice.one_of(&fitting);
+        if let Some(slot) = base.slot {
+            base.value = self.reload(slot, types::I32);
+        }
+        let bytes = i64::from(size);
+        let mut total = base.bias;
+        let mut align = base.align;
+        let mut index: Vec<Value> = Vec::new();
+        let mut within_all = 0i64;
+        let needs = match moving(&base) {
+            Some(_) => !pure && self.dice.chance(1, 5),
+            // Some loads are loop-invariant.
+            None => (store && pure) || !self.g.dice.chance(1, if self.style.near { 4 } else { 10 }),
+        };
+        if needs && !self.counters.is_empty() {
+            let last = self.counters.len() - 1;
+            let at = if pure || self.dice.chance(5, 6) {
+                last
+            } else {
+                self.dice.below(last + 1)
+            };
+            let counter = self.counters[at].clone();
+            let scale = self.scale(&counter, bytes);
+            let within = if !(pure && store) && self.dice.chance(1, 8) {
+                self.dice.range(-3, 17)
+            } else {
+                0
+            };
+            within_all = within * scale;
+            let mut terms = vec![(counter, scale, within)];
+            if at > 0 && self.dice.chance(1, 3) {
+                let outer = self.dice.below(at);
+                let outer = self.counters[outer].clone();
+                let scale = match pure && self.dice.chance(4, 5) {
+                    true => self.dice.one_of(&[64, 128, 256]),
+                    false => self.dice.one_of(&[bytes, 4, 64, 40, 12 * bytes, 100]),
+                };
+                terms.push((outer, scale, 0));
+            }
+            for (counter, scale, within) in terms {
+                index.push(self.scaled(&counter, scale, within));
+                align = align.min(low_bit(scale));
+                if let Some(start) = counter.start.filter(|start| start.unsigned_abs() > 100) {
+                    total = total.wrapping_sub((start as u32).wrapping_mul(scale as u32));
+                }
+            }
+        }
+        if !self.style.plain && self.dice.chance(1, 10) {
+            // An index that is loaded or computed.
+            let low = self.low_bits(types::I32, 63);
+            let shift = self.int(types::I32, size.trailing_zeros().into());
+            index.push(self.cursor().ins().ishl(low, shift));
+            align = align.min(size);
+        }
+        Sum {
+            size,
+            base,
+            index,
+            total,
+            align: align.min(low_bit(within_all)),
+        }
+    }
+
+    fn address_of(&mut self, sum: Sum) -> Address {
+        let Sum {
+            base, mut index, total, ..
+        } = sum;
+        // The constant is in the instruction's offset, is added before or after the index, or is
+        // split.
+        let (before, after, offset) = match self.dice.below(8) {
+            0 => (total, 0, 0),
+            1 => (0, total, 0),
+            2 => {
+                let part = self.dice.range(0, 4) * 4;
+                (total.wrapping_sub(part), 0, part)
+            }
+            3 => (base.bias, 0, total.wrapping_sub(base.bias)),
+            4 => (0, base.bias, total.wrapping_sub(base.bias)),
+            _ => (0, 0, total),
+        };
+        let mut value = self.add_constant(base.value, before);
+        if self.dice.chance(1, 6) {
+            index.reverse();
+        }
+        for term in index {
+            value = self.sum_of(value, term, 5);
+        }
+        value = self.add_constant(value, after);
+        let mut flags = MemFlagsData::new();
+        flags.set_endianness(Endianness::Little);
+        if self.dice.chance(2, 3) {
+            flags.set_notrap();
+        }
+        if sum.align >= sum.size && self.style.aligned && self.dice.chance(15, 16) {
+            flags.set_aligned();
+        }
+        if self.style.regions {
+            flags.set_alias_region(Some(self.region(base.region)));
+        }
+        Address {
+            value,
+            offset: offset.cast_signed(),
+            flags,
+        }
+    }
+
+    fn element(&mut self) -> Type {
+        self.g.dice.one_of(&self.style.elements)
+    }
+
+    /// Adds a load.
+    pub fn load(&mut self) {
+        if self.bases.is_empty() {
+            return self.slot_access();
+        }
+        let element = self.element();
+        let address = self.address(element.bytes(), false);
+        self.load_from(&address, element);
+    }
+
+    fn load_from(&mut self, address: &Address, element: Type) {
+        let &Address { value, offset, flags } = address;
+        let wider: &[Type] = match (element, self.style.plain) {
+            (types::I8 | types::I16, true) => &[types::I32],
+            (types::I8, false) => &[types::I32, types::I16, types::I64],
+            (types::I16, false) => &[types::I32, types::I64],
+            (types::I32, false) => &[types::I64],
+            _ => &[],
+        };
+        let often = element != types::I32;
+        let loaded = if !wider.is_empty() && self.dice.chance(if often { 3 } else { 1 }, 6) {
+            let ty = self.dice.one_of(wider);
+            self.extending_load(element, ty, flags, value, offset)
+        } else {
+            self.cursor().ins().load(element, flags, value, offset)
+        };
+        self.scope.push(loaded);
+    }
+
+    /// Adds a load of a narrower element.
+    fn extending_load(&mut self, element: Type, ty: Type, flags: MemFlagsData, at: Value, offset: i32) -> Value {
+        let is_signed = self.dice.chance(1, 2);
+        let mut cursor = self.cursor();
+        let ins = cursor.ins();
+        match (element, is_signed) {
+            (types::I8, false) => ins.uload8(ty, flags, at, offset),
+            (types::I8, true) => ins.sload8(ty, flags, at, offset),
+            (types::I16, false) => ins.uload16(ty, flags, at, offset),
+            (types::I16, true) => ins.sload16(ty, flags, at, offset),
+            (_, false) => ins.uload32(flags, at, offset),
+            (_, true) => ins.sload32(flags, at, offset),
+        }
+    }
+
+    fn narrowing_store(&mut self, element: Type, flags: MemFlagsData, value: Value, at: Value, offset: i32) {
+        let mut cursor = self.cursor();
+        let ins = cursor.ins();
+        match element {
+            types::I8 => ins.istore8(flags, value, at, offset),
+            types::I16 => ins.istore16(flags, value, at, offset),
+            _ => ins.istore32(flags, value, at, offset),
+        };
+    }
+
+    /// Adds a store. The stored value sometimes depends on a load from the same address.
+    pub fn store(&mut self) {
+        if self.bases.is_empty() {
+            return self.slot_access();
+        }
+        let element = self.element();
+        let address = self.address(element.bytes(), true);
+        if self.dice.chance(1, 5) {
+            self.load_from(&address, element);
+            self.operation();
+        }
+        let Address { value, offset, flags } = address;
+        let narrows = !self.style.plain && element.bits() < 64 && element.is_int() && self.dice.chance(1, 4);
+        if narrows {
+            let wide = [types::I16, types::I32, types::I64].into_iter();
+            let wide: Vec<Type> = wide.filter(|ty| ty.bits() > element.bits()).collect();
+            let wide = self.dice.one_of(&wide);
+            let stored = self.any(wide);
+            self.narrowing_store(element, flags, stored, value, offset);
+            return;
+        }
+        let has = self.scope.iter().any(|&value| self.type_of(value) == element);
+        let stored = match has || self.scope.is_empty() || self.dice.chance(1, 8) {
+            true => self.any(element),
+            false => {
+                let from = self.some_type();
+                let value = self.any(from);
+                self.convert(value, element)
+            }
+        };
+        self.cursor().ins().store(flags, stored, value, offset);
+        if self.dice.chance(1, 8) {
+            self.load_from(&address, element);
+        }
+    }
+
+    /// Adds a stack slot and stores a value in it.
+    pub fn in_slot(&mut self, value: Value) -> StackSlot {
+        let slot = self.add_slot(8);
+        let at = self.cursor().ins().stack_addr(types::I32, slot, 0);
+        self.cursor().ins().store(MemFlagsData::trusted(), value, at, 0);
+        slot
+    }
+
+    /// Loads a value from a slot that [`Self::in_slot`] added.
+    pub fn reload(&mut self, slot: StackSlot, ty: Type) -> Value {
+        let at = self.cursor().ins().stack_addr(types::I32, slot, 0);
+        self.cursor().ins().load(ty, MemFlagsData::trusted(), at, 0)
+    }
+
+    /// Adds a base whose address is in a stack slot and is reloaded for each access.
+    pub fn pointer_in_slot(&mut self) {
+        let base = self.g.dice.one_of(&self.bases);
+        let slot = Some(self.in_slot(base.value));
+        self.bases.push(Base { slot, ..base });
+    }
+
+    /// Adds a loop over the words of a slot of [`SLOT`] bytes. `step` gets the address of a word and
+    /// the loop-carried value, and returns its next value. Returns the last value.
+    fn slot_loop(&mut self, slot: StackSlot, first: Value, step: impl Fn(&mut Self, Value, Value) -> Value) -> Value {
+        let (body, params) = self.block(&[types::I32; 2]);
+        let (exit, results) = self.block(&[types::I32]);
+        let zero = self.int(types::I32, 0);
+        self.jump((body, &[zero, first]));
+        self.begin(body);
+        let base = self.cursor().ins().stack_addr(types::I32, slot, 0);
+        let at = self.cursor().ins().iadd(base, params[0]);
+        let last = step(self, at, params[1]);
+        let (four, end) = (self.int(types::I32, 4), self.int(types::I32, SLOT.into()));
+        let next = self.cursor().ins().iadd(params[0], four);
+        let test = self.cursor().ins().icmp(IntCC::UnsignedLessThan, next, end);
+        self.brif(test, (body, &[next, last]), (exit, &[last]));
+        self.begin(exit);
+        results[0]
+    }
+
+    /// Adds a stack slot with different words, and two bases in it.
+    pub fn slot_bases(&mut self) -> StackSlot {
+        let slot = self.add_slot(SLOT);
+        let first = self.any(types::I32);
+        self.slot_loop(slot, first, |writer, at, number| {
+            writer.cursor().ins().store(MemFlagsData::trusted(), number, at, 0);
+            let (factor, more) = (writer.int(types::I32, 1_664_525), writer.int(types::I32, 1_013_904_223));
+            let product = writer.cursor().ins().imul(number, factor);
+            writer.cursor().ins().iadd(product, more)
+        });
+        // Both bases may have the same addresses, so they have one region.
+        let region = self.bases.len() as u32;
+        for offset in [SLOT / 4, SLOT / 2] {
+            let offset = offset.cast_signed() + self.dice.one_of(&[0, 0, 4, 64, -4, 60]);
+            let value = self.cursor().ins().stack_addr(types::I32, slot, offset);
+            self.bases.push(Base {
+                value,
+                bias: 0,
+                align: low_bit(offset.into()),
+                moves: None,
+                depth: 0,
+                slot: None,
+                region,
+            });
+        }
+        slot
+    }
+
+    /// Returns a number that depends on all words of a slot.
+    pub fn hash(&mut self, slot: StackSlot) -> Value {
+        let first = self.int(types::I32, 12345);
+        self.slot_loop(slot, first, |writer, at, hash| {
+            let word = writer.cursor().ins().load(types::I32, MemFlagsData::trusted(), at, 0);
+            let factor = writer.int(types::I32, 33);
+            let product = writer.cursor().ins().imul(hash, factor);
+            writer.cursor().ins().bxor(product, word)
+        })
+    }
+
+    /// Fills a stack slot with a number.
+    pub fn fill(&mut self, slot: StackSlot) {
+        let bits = self.dice.number(types::I64).cast_signed();
+        let word = self.int(types::I64, bits);
+        let at = self.cursor().ins().stack_addr(types::I32, slot, 0);
+        for offset in (0..self.func.sized_stack_slots[slot].size.cast_signed()).step_by(8) {
+            self.cursor().ins().store(MemFlagsData::new(), word, at, offset);
+        }
+    }
+
+    /// Adds an access at a random position of a stack slot. Addresses never become operands of
+    /// arithmetic, because they differ from the evaluator's.
+    fn slot_access(&mut self) {
+        let slots: Vec<(StackSlot, u32)> = {
+            let slots = self.func.sized_stack_slots.iter();
+            slots
+                .filter(|(_, data)| data.size >= 16)
+                .map(|(slot, data)| (slot, data.size))
+                .collect()
+        };
+        let (access, wide) = (self.ty(), self.ty());
+        let bytes = access.bytes();
+        let slots: Vec<(StackSlot, u32)> = slots.into_iter().filter(|&(_, size)| size >= bytes).collect();
+        if slots.is_empty() {
+            return;
+        }
+        let (slot, size) = self.dice.one_of(&slots);
+        // The computed index selects within the lower half of the slot, and the constant offset
+        // selects the upper half.
+        let is_dynamic = size >= 2 * bytes && self.dice.chance(1, 2);
+        let most = if is_dynamic { size / 2 - bytes } else { size - bytes };
+        let is_whole = bytes <= 64 && self.dice.chance(1, 3);
+        let offset = if is_whole {
+            self.dice.range(0, most / bytes) * bytes
+        } else {
+            self.dice.range(0, most)
+        };
+        let start = if is_dynamic { 0 } else { self.dice.range(0, offset) };
+        let mut at = self.cursor().ins().stack_addr(types::I32, slot, start.cast_signed());
+        let mut flags = MemFlagsData::new();
+        if is_dynamic {
+            let index = self.low_bits(types::I32, (size / 2 - 1).into());
+            at = self.cursor().ins().iadd(at, index);
+        } else if is_whole {
+            flags.set_aligned();
+        }
+        let offset = (offset - start).cast_signed();
+        let is_int = !access.is_vector() && access.is_int() && !wide.is_vector() && wide.is_int();
+        let narrow = is_int && access.bits() < wide.bits() && wide.bits() <= 64;
+        if self.dice.chance(1, 2) {
+            let value = self.any(if narrow { wide } else { access });
+            if narrow {
+                self.narrowing_store(access, flags, value, at, offset);
+            } else {
+                self.cursor().ins().store(flags, value, at, offset);
+            }
+            return;
+        }
+        let loaded = match narrow {
+            true => self.extending_load(access, wide, flags, at, offset),
+            false => self.cursor().ins().load(access, flags, at, offset),
+        };
+        self.scope.push(loaded);
+    }
+}

@@ -1,0 +1,753 @@
+//! Random programs: functions with loops, branches, accesses and calls, and arguments for them.
+//!
+//! All programs have the same writer. A [`Style`] chooses the statements, and a [`Menu`] the
+//! instructions, so that each [`Strategy`] reaches other parts of the compiler. Control flow is
+//! structured, and a function calls only functions with higher numbers.
+//!
+//! | file | content |
+//! |---|---|
+//! | `params` | parameters, arguments, trip counts |
+//! | `access` | addresses, loads, stores |
+//! | `nest` | loops, branches, exits, checks |
+
+mod access;
+mod nest;
+mod params;
+
+use crate::instruction::{Generator, Menu, pure_opcodes};
+use crate::random::Dice;
+use crate::{Call, Case, Floats};
+use arbitrary::Unstructured;
+use cranelift_codegen::ir::condcodes::FloatCC;
+use cranelift_codegen::ir::{
+    AbiParam, AliasRegion, AliasRegionData, Block, BlockArg, BlockCall, ExtFuncData, ExternalName, FuncRef, Function,
+    InstBuilder, JumpTableData, MemFlagsData, Opcode, Signature, StackSlot, StackSlotData, StackSlotKind, Type,
+    UserFuncName, Value, types,
+};
+use cranelift_codegen::isa::CallConv;
+use cranelift_naplespu::Isa;
+use params::{BASES, Param};
+use std::ops::{Deref, DerefMut};
+
+pub use params::BYTES;
+
+/// A kind of programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// Several functions on integers and floats of all widths.
+    Scalars,
+    /// Loops over memory, with all forms of counters, addresses, loop-carried values and exits. The
+    /// arguments make each assumption of the optimizer true, barely true, or false.
+    Loops,
+    /// Several functions on vectors, with intrinsics and the lane mask.
+    Vectors,
+}
+
+/// The kinds of statements in a function.
+#[derive(Clone, Debug, Default)]
+struct Style {
+    /// Functions access memory at parameters. Other functions access stack slots.
+    memory: bool,
+    /// The types of elements in memory.
+    elements: Vec<Type>,
+    /// Loops can be vectorized: 32-bit counters, steps that fit, no early exits.
+    plain: bool,
+    /// `plain` holds, and every access moves by one element per iteration.
+    pure: bool,
+    /// `pure` holds, and the constant distances of accesses are few, so that many of them meet.
+    near: bool,
+    /// Checks that trap.
+    checks: bool,
+    /// Early exits.
+    exits: bool,
+    /// Accesses promise alias regions.
+    regions: bool,
+    /// Accesses promise alignment where it holds.
+    aligned: bool,
+    /// The largest depth of a loop nest.
+    depth: usize,
+    /// The float operations.
+    floats: Floats,
+    /// Calls of intrinsics.
+    intrinsics: bool,
+}
+
+/// A counter of an open loop.
+#[derive(Clone, Debug)]
+struct Counter {
+    value: Value,
+    ty: Type,
+    /// The first value, if it is constant.
+    start: Option<i64>,
+    /// The increment of each iteration.
+    step: i64,
+}
+
+/// A base for addresses: `value + bias` lies within the memory.
+#[derive(Clone, Debug)]
+struct Base {
+    value: Value,
+    /// The constant to add.
+    bias: u32,
+    /// The alignment of the sum in bytes.
+    align: u32,
+    /// The increment per iteration in bytes if the base is an induction variable; addresses then
+    /// need no counter.
+    moves: Option<i64>,
+    /// The number of open loops around the base's definition, if it is an induction variable.
+    depth: usize,
+    /// The stack slot that holds the address, if each access reloads it.
+    slot: Option<StackSlot>,
+    /// The alias region.
+    region: u32,
+}
+
+/// An open loop.
+#[derive(Clone, Debug)]
+struct Open {
+    /// The block after the loop.
+    exit: Block,
+    /// The arguments for that block: values that dominate the whole loop.
+    out: Vec<Value>,
+    /// Whether a branch in the loop's body leaves it.
+    is_left: bool,
+}
+
+/// The state of a function that is being written.
+struct Writer<'a, 'u, 'd> {
+    g: Generator<'a, 'u, 'd>,
+    style: Style,
+    params: Vec<Param>,
+    /// The counters in scope, the innermost last.
+    counters: Vec<Counter>,
+    /// The bases in scope.
+    bases: Vec<Base>,
+    open: Vec<Open>,
+    /// The last address that the current block computed.
+    last: Option<access::Sum>,
+    /// The number of statements that may still be added.
+    budget: i64,
+    callees: Vec<FuncRef>,
+}
+
+impl<'a, 'u, 'd> Deref for Writer<'a, 'u, 'd> {
+    type Target = Generator<'a, 'u, 'd>;
+    fn deref(&self) -> &Self::Target {
+        &self.g
+    }
+}
+
+impl DerefMut for Writer<'_, '_, '_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.g
+    }
+}
+
+/// Intrinsics: name, types of parameters, type of the result.
+const INTRINSICS: &[(&str, &[Type], Option<Type>)] = {
+    use types::{F32X16, I32, I32X16};
+    &[
+        ("shufflei32", &[I32X16, I32X16], Some(I32X16)),
+        ("shufflef32", &[F32X16, I32X16], Some(F32X16)),
+        ("vector_mixi32", &[I32X16, I32X16], Some(I32X16)),
+        ("vector_mixf32", &[F32X16, F32X16], Some(F32X16)),
+        ("read_mask_reg", &[], Some(I32)),
+        ("createmaskv16i32", &[I32X16], Some(I32)),
+        ("clzv16i32", &[I32X16], Some(I32X16)),
+        ("ctzv16i32", &[I32X16], Some(I32X16)),
+        ("clzi32", &[I32], Some(I32)),
+        ("ctzi32", &[I32], Some(I32)),
+        ("mask_cmpi32_eq", &[I32X16, I32X16], Some(I32)),
+        ("mask_cmpi32_sgt", &[I32X16, I32X16], Some(I32)),
+        ("mask_cmpi32_ule", &[I32X16, I32X16], Some(I32)),
+        ("mask_cmpf32_lt", &[F32X16, F32X16], Some(I32)),
+        ("mask_cmpf32_ne", &[F32X16, F32X16], Some(I32)),
+        ("raw_fadd", &[I32, I32], Some(I32)),
+        ("raw_fmul", &[I32, I32], Some(I32)),
+        ("raw_fdiv", &[I32, I32], Some(I32)),
+        ("raw_itof", &[I32], Some(I32)),
+        ("raw_ftoi", &[I32], Some(I32)),
+        ("write_mask_reg", &[I32], None),
+        ("write_mask_regv16i32", &[I32X16], None),
+        ("block_storev16i32_masked", &[I32, I32X16], None),
+    ]
+};
+
+/// Operations that are more frequent than others.
+const COMMON: [Opcode; 16] = {
+    use Opcode::*;
+    [
+        Iadd, Iadd, Isub, Imul, Band, Bor, Bxor, Ishl, Ushr, Sshr, Icmp, Select, Smin, Smax, Umin, Umax,
+    ]
+};
+
+/// Other operations of loops that can be vectorized.
+const PLAIN: [Opcode; 14] = {
+    use Opcode::*;
+    const FLOAT: Opcode = FcvtFromSint;
+    [
+        Iadd, Rotl, Rotr, Select, Ineg, Bnot, Iabs, Uextend, Sextend, Ireduce, Ireduce, FLOAT, Fneg, Fabs,
+    ]
+};
+
+/// Operations of other loops.
+const LOOPS: [Opcode; 17] = {
+    use Opcode::*;
+    [
+        Clz, Ctz, Cls, Popcnt, Udiv, Urem, Sdiv, Srem, Umulhi, Smulhi, Bitselect, Bitcast, Fcopysign, Bmask, Uextend,
+        Sextend, Ireduce,
+    ]
+};
+
+const FLOAT_ARITHMETIC: [Opcode; 5] = [Opcode::Fadd, Opcode::Fsub, Opcode::Fmul, Opcode::Fmin, Opcode::Fmax];
+
+impl Strategy {
+    /// Generates the case of some bytes.
+    pub fn case(self, data: &[u8], isa: &Isa) -> Case {
+        let mut source = Unstructured::new(data);
+        let mut dice = Dice(&mut source);
+        let (style, menu) = match self {
+            Self::Loops => loops(&mut dice),
+            Self::Scalars => (programs(Floats::Strict, dice.chance(1, 2)), scalars(&mut dice)),
+            Self::Vectors => vectors(&mut dice),
+        };
+        let count = if style.memory { 1 } else { dice.range(1, 3) };
+        let mut functions: Vec<Function> = Vec::new();
+        for index in (1..count).rev() {
+            let mut writer = Writer::new(Dice(dice.0), isa, menu.clone(), style.clone());
+            writer.function(index, &functions);
+            functions.insert(0, writer.g.func);
+        }
+        let mut writer = Writer::new(dice, isa, menu, style);
+        writer.function(0, &functions);
+        writer.case(functions)
+    }
+}
+
+/// Returns functions of one instruction on scalars and vectors of at most 128 bits, for each opcode
+/// that the evaluator supports.
+pub fn instructions(isa: &Isa) -> Vec<Case> {
+    use types::{F32, F32X4, F64, F64X2, I8, I8X16, I16, I16X8, I32, I32X4, I64, I64X2, I128};
+    let all = [
+        I8, I16, I32, I64, I128, F32, F64, I8X16, I16X8, I32X4, I64X2, F32X4, F64X2,
+    ];
+    let mut cases = Vec::new();
+    for (seed, opcode) in (0..).zip(pure_opcodes().flat_map(|opcode| [opcode; 100])) {
+        let data = crate::bytes(seed);
+        let mut source = Unstructured::new(&data);
+        let menu = Menu {
+            opcodes: vec![opcode],
+            types: all.to_vec(),
+            constants: false,
+            plain: false,
+        };
+        let mut writer = Writer::new(Dice(&mut source), isa, menu, programs(Floats::Strict, false));
+        writer.start(0);
+        writer.numbers([all, all].concat());
+        if let Some(inst) = writer.instruction() {
+            let results = writer.func.dfg.inst_results(inst).to_vec();
+            writer.finish(&results);
+            cases.push(writer.case(Vec::new()));
+        }
+    }
+    cases
+}
+
+fn loops(dice: &mut Dice<'_, '_>) -> (Style, Menu) {
+    let plain = dice.chance(3, 4);
+    let pure = plain && dice.chance(4, 5);
+    use types::{F32, I8, I16, I32, I64};
+    let all: &[Type] = if plain {
+        &[I8, I8, I16, I16, I32, I32, I32, F32]
+    } else {
+        &[I8, I16, I32, I32, I64, F32]
+    };
+    let least = if pure && dice.chance(1, 2) { 2 } else { 1 };
+    let elements: Vec<Type> = (0..dice.range(least, 3)).map(|_| dice.one_of(all)).collect();
+    let floats = if !plain && dice.chance(1, 4) {
+        Floats::Strict
+    } else {
+        Floats::None
+    };
+    let mut opcodes = [&COMMON[..], &COMMON, &PLAIN].concat();
+    if !plain {
+        opcodes.extend(LOOPS);
+    }
+    if floats == Floats::Strict {
+        opcodes.extend([FLOAT_ARITHMETIC, FLOAT_ARITHMETIC].concat());
+    }
+    let own: &[Type] = if plain {
+        &[I8, I16, I32, I32]
+    } else {
+        &[I8, I16, I32, I64]
+    };
+    let menu = Menu {
+        opcodes,
+        types: [own, &elements].concat(),
+        constants: true,
+        plain,
+    };
+    let style = Style {
+        memory: true,
+        elements,
+        plain,
+        pure,
+        near: pure && dice.chance(1, 2),
+        checks: dice.chance(1, if plain { 4 } else { 2 }),
+        exits: !plain && dice.chance(1, 2),
+        regions: dice.chance(1, 8),
+        aligned: !dice.chance(1, 6),
+        depth: dice.one_of(&[0, 0, 0, 0, 1, 1, 2]),
+        floats,
+        intrinsics: false,
+    };
+    (style, menu)
+}
+
+/// Returns the style of programs without memory.
+fn programs(floats: Floats, checks: bool) -> Style {
+    Style {
+        elements: vec![types::I32],
+        aligned: true,
+        depth: 4,
+        checks,
+        floats,
+        ..Style::default()
+    }
+}
+
+/// Returns all pure opcodes; those that trap often are in few programs.
+fn opcodes(dice: &mut Dice<'_, '_>, is_kept: impl Fn(Opcode) -> bool) -> Vec<Opcode> {
+    let traps = dice.chance(1, 5);
+    let is_trap = |opcode| {
+        matches!(
+            opcode,
+            Opcode::FcvtToSint | Opcode::FcvtToUint | Opcode::UaddOverflowTrap
+        )
+    };
+    let pure: Vec<Opcode> = pure_opcodes()
+        .filter(|&opcode| (traps || !is_trap(opcode)) && is_kept(opcode))
+        .collect();
+    [&pure[..], &COMMON, &COMMON, &FLOAT_ARITHMETIC].concat()
+}
+
+fn scalars(dice: &mut Dice<'_, '_>) -> Menu {
+    use types::{F32, F64, I8, I16, I32, I64, I128};
+    Menu {
+        opcodes: opcodes(dice, |_| true),
+        types: vec![I8, I16, I32, I32, I64, I64, I8, I16, I32, I64, I128, F32, F64],
+        constants: true,
+        plain: false,
+    }
+}
+
+fn vectors(dice: &mut Dice<'_, '_>) -> (Style, Menu) {
+    use types::{F32, F32X16, F64, I8, I8X16, I16, I32, I32X16, I64};
+    let lanes = [I8, I16, I32, I32, F32, I64, F64];
+    let (mut all, constants) = match dice.below(4) {
+        // The types of registers and intrinsics, in the arithmetic of each compiler.
+        0 | 1 => (vec![I32, I32, F32, I32X16, I32X16, F32X16, I8X16], false),
+        2 => {
+            let lane = dice.one_of(&lanes[..4]);
+            let vector = lane.by(16).unwrap_or(types::I32X16);
+            (vec![vector, vector, vector, lane, types::I32], true)
+        }
+        _ => {
+            let mut all = vec![types::I32];
+            for _ in 0..dice.range(1, 3) {
+                let lane = dice.one_of(&lanes);
+                let most = if lane.bits() == 64 { 3 } else { 6 };
+                let vector = lane.by(1 << dice.range(1, most)).unwrap_or(types::I32X16);
+                all.extend([vector, vector, lane]);
+            }
+            (all, true)
+        }
+    };
+    all.push(types::I32);
+    let is_constant = |opcode| {
+        matches!(
+            opcode,
+            Opcode::Iconst | Opcode::F32const | Opcode::F64const | Opcode::Vconst
+        )
+    };
+    let menu = Menu {
+        opcodes: opcodes(dice, |opcode| constants || !is_constant(opcode)),
+        types: all,
+        constants,
+        plain: dice.chance(1, 2),
+    };
+    let floats = if constants { Floats::Strict } else { Floats::Any };
+    let intrinsics = !constants;
+    (
+        Style {
+            intrinsics,
+            ..programs(floats, false)
+        },
+        menu,
+    )
+}
+
+impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
+    fn new(dice: Dice<'u, 'd>, isa: &'a Isa, menu: Menu, style: Style) -> Self {
+        Self {
+            g: Generator::new(dice, isa, Some(menu)),
+            style,
+            params: Vec::new(),
+            counters: Vec::new(),
+            bases: Vec::new(),
+            open: Vec::new(),
+            last: None,
+            budget: 40,
+            callees: Vec::new(),
+        }
+    }
+
+    /// Begins the function with a number.
+    fn start(&mut self, index: usize) {
+        self.func.name = UserFuncName::testcase(format!("f{index}"));
+        self.func.signature = Signature::new(CallConv::Fast);
+        let (entry, _) = self.block(&[]);
+        self.begin(entry);
+    }
+
+    /// Ends the function.
+    fn finish(&mut self, results: &[Value]) {
+        let types: Vec<Type> = results.iter().map(|&result| self.type_of(result)).collect();
+        self.func.signature.returns.extend(types.into_iter().map(AbiParam::new));
+        self.cursor().ins().return_(results);
+    }
+
+    /// Returns the function and those with higher numbers, with calls.
+    fn case(self, others: Vec<Function>) -> Case {
+        let Self {
+            mut g, params, style, ..
+        } = self;
+        let calls = (0..if style.memory { 16 } else { 3 }).map(|_| {
+            let base = g.dice.one_of(&BASES);
+            Call {
+                args: params::arguments(&mut g.dice, &params, base),
+                memory: style.memory.then(|| (base, g.dice.bits())),
+            }
+        });
+        Case {
+            calls: calls.collect(),
+            functions: [vec![g.func], others].concat(),
+            floats: style.floats,
+        }
+    }
+
+    /// Writes the function with a number. `others` are those with higher numbers.
+    fn function(&mut self, index: usize, others: &[Function]) {
+        self.start(index);
+        for other in others {
+            let name = ExternalName::testcase(other.name.to_string().trim_start_matches('%'));
+            let callee = self.external(name, other.signature.clone());
+            self.callees.push(callee);
+        }
+        if self.style.memory {
+            self.memory_body();
+        } else {
+            self.program_body();
+        }
+        let many = !self.style.memory && self.dice.chance(1, 4);
+        let kept = self.scope.len().saturating_sub(if many { 12 } else { 4 });
+        let mut results = self.scope[kept..].to_vec();
+        if !self.style.memory {
+            results.extend(self.digest());
+        }
+        self.finish(&results);
+    }
+
+    /// Adds parameters and puts them into scope.
+    fn numbers(&mut self, types: Vec<Type>) {
+        for ty in types {
+            let param = self.param(Param::Number(ty));
+            self.scope.push(param);
+        }
+    }
+
+    fn memory_body(&mut self) {
+        let bases = if self.style.pure {
+            self.dice.one_of(&[1, 1, 2, 2, 2, 3])
+        } else {
+            self.dice.range(1, 4)
+        };
+        for _ in 0..bases {
+            self.add_base();
+        }
+        for _ in 0..self.dice.range(1, 3) {
+            let ty = match self.dice.below(3) {
+                0 => self.g.dice.one_of(&self.style.elements),
+                1 if !self.style.plain => self.dice.one_of(&[types::I8, types::I16, types::I64, types::F32]),
+                _ => types::I32,
+            };
+            self.numbers(vec![ty]);
+        }
+        if self.dice.chance(1, 8) {
+            self.pointer_in_slot();
+        }
+        let slot = self.dice.chance(1, 4).then(|| self.slot_bases());
+        self.nest(0);
+        while self.budget > 0 && self.dice.chance(1, 4) {
+            self.nest(0);
+        }
+        if let Some(slot) = slot {
+            let hash = self.hash(slot);
+            self.scope.push(hash);
+        }
+    }
+
+    fn program_body(&mut self) {
+        let menu = self.menu.clone().map_or(Vec::new(), |menu| menu.types);
+        let many = self.dice.chance(1, 4);
+        let mut all: Vec<Type> = (0..self.dice.range(0, if many { 14 } else { 4 }))
+            .map(|_| self.dice.one_of(&menu))
+            .collect();
+        if self.style.floats == Floats::Any || self.dice.chance(3, 4) {
+            // Each type, so that every operation has operands.
+            all.extend(menu);
+        }
+        self.numbers(all);
+        for _ in 0..self.dice.range(1, 2) {
+            let size = 16 << self.dice.range(0, 4);
+            let slot = self.add_slot(size);
+            self.fill(slot);
+        }
+        for _ in 0..self.dice.range(4, 30) {
+            self.statement(0, None, true);
+        }
+    }
+
+    /// Returns a value that depends on the last ones of an integer type.
+    fn digest(&mut self) -> Option<Value> {
+        let ty = self.some_type();
+        let of_type = self
+            .scope
+            .iter()
+            .copied()
+            .filter(|&value| self.type_of(value) == ty && ty.lane_type().is_int());
+        let mut values: Vec<Value> = of_type.collect();
+        let first = values.pop()?;
+        let add = |sum: Value, (number, value): (usize, Value)| match number % 2 {
+            0 => self.cursor().ins().bxor(sum, value),
+            _ => self.cursor().ins().isub(sum, value),
+        };
+        Some(values.into_iter().rev().take(12).enumerate().fold(first, add))
+    }
+
+    /// Adds a parameter and returns its value.
+    fn param(&mut self, param: Param) -> Value {
+        let ty = param.ty();
+        self.params.push(param);
+        self.func.signature.params.push(AbiParam::new(ty));
+        // The entry is the first block.
+        self.func.dfg.append_block_param(Block::from_u32(0), ty)
+    }
+
+    /// Returns a new block with parameters.
+    fn block(&mut self, types: &[Type]) -> (Block, Vec<Value>) {
+        let block = self.func.dfg.make_block();
+        let params = types.iter().map(|&ty| self.func.dfg.append_block_param(block, ty));
+        let params = params.collect();
+        (block, params)
+    }
+
+    /// Begins a block.
+    fn begin(&mut self, block: Block) {
+        self.last = None;
+        self.func.layout.append_block(block);
+        self.current = block;
+    }
+
+    fn jump(&mut self, (block, values): (Block, &[Value])) {
+        let args: Vec<BlockArg> = values.iter().map(|&value| BlockArg::Value(value)).collect();
+        self.cursor().ins().jump(block, &args);
+    }
+
+    fn brif(&mut self, test: Value, yes: (Block, &[Value]), no: (Block, &[Value])) {
+        let [a, b] =
+            [yes, no].map(|(_, values)| values.iter().map(|&value| BlockArg::Value(value)).collect::<Vec<_>>());
+        self.cursor().ins().brif(test, yes.0, &a, no.0, &b);
+    }
+
+    fn table(&mut self, index: Value, blocks: &[Block]) {
+        let pool = &mut self.func.dfg.value_lists;
+        let calls: Vec<BlockCall> = blocks.iter().map(|&block| BlockCall::new(block, [], pool)).collect();
+        let table = self.func.create_jump_table(JumpTableData::new(calls[0], &calls[1..]));
+        self.cursor().ins().br_table(index, table);
+    }
+
+    /// Adds a stack slot.
+    fn add_slot(&mut self, size: u32) -> StackSlot {
+        self.func
+            .create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, size, 6))
+    }
+
+    fn region(&mut self, number: u32) -> AliasRegion {
+        let region = AliasRegionData {
+            user_id: number + 20,
+            description: format!("array{number}").into(),
+        };
+        self.func.dfg.alias_regions.insert(region)
+    }
+
+    fn external(&mut self, name: ExternalName, signature: Signature) -> FuncRef {
+        let signature = self.func.import_signature(signature);
+        self.func.import_function(ExtFuncData {
+            name,
+            signature,
+            colocated: false,
+            patchable: false,
+        })
+    }
+
+    /// Returns a value of the type, which has constants or values in scope.
+    fn any(&mut self, ty: Type) -> Value {
+        match self.value(ty) {
+            Some(value) => value,
+            None => self.int(ty, 1),
+        }
+    }
+
+    /// Returns the type of a recent value in scope, or i32.
+    fn some_type(&mut self) -> Type {
+        match self.scope.len() {
+            0 => types::I32,
+            count => {
+                let back = self.dice.below(count.min(8));
+                self.type_of(self.scope[count - 1 - back])
+            }
+        }
+    }
+
+    /// Returns the type of a recent value if it is a scalar integer, or i32.
+    fn some_int(&mut self) -> Type {
+        let ty = self.some_type();
+        if ty.is_int() && !ty.is_vector() { ty } else { types::I32 }
+    }
+
+    /// Returns the low bits of a value of the type.
+    fn low_bits(&mut self, ty: Type, mask: i64) -> Value {
+        let (value, mask) = (self.any(ty), self.int(ty, mask));
+        self.cursor().ins().band(value, mask)
+    }
+
+    /// Converts a scalar to another type, if the type differs.
+    fn convert(&mut self, value: Value, to: Type) -> Value {
+        let from = self.type_of(value);
+        let extend = self.dice.chance(1, 2);
+        let mut flags = MemFlagsData::new();
+        flags.set_endianness(cranelift_codegen::ir::Endianness::Little);
+        match (from, to) {
+            _ if from == to => value,
+            (types::F32, _) => {
+                let word = self.cursor().ins().bitcast(types::I32, flags, value);
+                self.convert(word, to)
+            }
+            (_, types::F32) => {
+                let small = self.convert(value, types::I16);
+                self.cursor().ins().fcvt_from_sint(types::F32, small)
+            }
+            _ if from.bits() > to.bits() => self.cursor().ins().ireduce(to, value),
+            _ if extend => self.cursor().ins().uextend(to, value),
+            _ => self.cursor().ins().sextend(to, value),
+        }
+    }
+
+    /// Adds the operation of a reduction.
+    fn reduce(&mut self, sum: Value, value: Value) -> Value {
+        let ty = self.type_of(sum);
+        if ty.lane_type().is_float() {
+            let opcodes: &[Opcode] = match self.style.floats {
+                Floats::None if !ty.is_vector() => {
+                    let test = self.cursor().ins().fcmp(FloatCC::LessThan, sum, value);
+                    return self.cursor().ins().select(test, sum, value);
+                }
+                Floats::None => &FLOAT_ARITHMETIC[3..],
+                _ => &FLOAT_ARITHMETIC,
+            };
+            let opcode = self.dice.one_of(opcodes);
+            return self.binary(opcode, sum, value);
+        }
+        if !self.style.pure && !ty.is_vector() && self.dice.chance(1, 6) {
+            let test = self.compare();
+            return self.cursor().ins().select(test, sum, value);
+        }
+        use Opcode::{Band, Bor, Bxor, Iadd, Imul, Isub, Smax, Smin, Umax, Umin};
+        let opcode = self
+            .dice
+            .one_of(&[Iadd, Iadd, Isub, Imul, Band, Bor, Bxor, Bxor, Smin, Smax, Umin, Umax]);
+        match opcode != Isub && self.dice.chance(1, 6) {
+            true => self.binary(opcode, value, sum),
+            false => self.binary(opcode, sum, value),
+        }
+    }
+
+    fn binary(&mut self, opcode: Opcode, a: Value, b: Value) -> Value {
+        let ty = self.type_of(a);
+        let data = cranelift_codegen::ir::InstructionData::Binary { opcode, args: [a, b] };
+        let inst = self.append(data, ty);
+        self.func.dfg.first_result(inst)
+    }
+
+    /// Adds an operation and puts its results into scope.
+    fn operation(&mut self) {
+        for _ in 0..8 {
+            if self.instruction().is_some() {
+                return;
+            }
+        }
+    }
+
+    /// Adds a call of another function or of an intrinsic.
+    fn call(&mut self) {
+        if self.style.intrinsics && self.dice.chance(3, 4) {
+            return self.intrinsic();
+        }
+        if self.callees.is_empty() {
+            return self.operation();
+        }
+        let callee = self.g.dice.one_of(&self.callees);
+        let signature = self.func.dfg.ext_funcs[callee].signature;
+        let Some(args) = self.arguments(signature) else { return };
+        let inst = if self.dice.chance(1, 3) {
+            let address = self.cursor().ins().func_addr(types::I32, callee);
+            self.cursor().ins().call_indirect(signature, address, &args)
+        } else {
+            self.cursor().ins().call(callee, &args)
+        };
+        let results = self.func.dfg.inst_results(inst).to_vec();
+        self.scope.extend(results);
+    }
+
+    fn intrinsic(&mut self) {
+        let (name, params, result) = self.dice.one_of(INTRINSICS);
+        let mut signature = Signature::new(CallConv::Fast);
+        signature.params.extend(params.iter().map(|&ty| AbiParam::new(ty)));
+        signature.returns.extend(result.map(AbiParam::new));
+        let Some(mut args) = self.values(params) else { return };
+        let callee = self.external(ExternalName::testcase(format!("__builtin_npu_{name}")), signature);
+        let slot = (name == "block_storev16i32_masked").then(|| self.add_slot(64));
+        if let Some(slot) = slot {
+            // The lanes that the mask disables keep another vector.
+            let old = self.any(types::I32X16);
+            args[0] = self.cursor().ins().stack_addr(types::I32, slot, 0);
+            self.cursor().ins().store(MemFlagsData::trusted(), old, args[0], 0);
+        } else if name.starts_with("shuffle") {
+            // An index above 15 is undefined.
+            let fifteen = self.int(types::I32, 15);
+            let all = self.cursor().ins().splat(types::I32X16, fifteen);
+            args[1] = self.cursor().ins().band(args[1], all);
+        }
+        let inst = self.cursor().ins().call(callee, &args);
+        let results = self.func.dfg.inst_results(inst).to_vec();
+        self.scope.extend(results);
+        if slot.is_some() {
+            let stored = self
+                .cursor()
+                .ins()
+                .load(types::I32X16, MemFlagsData::trusted(), args[0], 0);
+            self.scope.push(stored);
+        }
+    }
+}
