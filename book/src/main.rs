@@ -63,7 +63,7 @@ fn pages(root: &Path, pages: &Path) -> Result<()> {
     let manual = tool(
         root,
         &[
-            "-p",
+            "--bin",
             "npu-tblgen",
             "--",
             "--gen-isa-manual",

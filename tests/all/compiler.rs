@@ -1,6 +1,5 @@
 //! Tests of a reused compiler: the code is the same, and it allocates little memory.
 
-use crate::allocations::MEMORY;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
@@ -27,12 +26,14 @@ fn kernels() -> Vec<Function> {
 }
 
 /// Compiles the function. Returns the code and the number of allocations.
-fn counted(compiler: &mut Compiler, ctx: &mut Context, isa: &Isa, func: &Function) -> (CompiledCode, usize) {
+fn counted(compiler: &mut Compiler, ctx: &mut Context, isa: &Isa, func: &Function) -> (CompiledCode, u64) {
     ctx.clear();
     ctx.func = func.clone();
-    let before = MEMORY.get().blocks;
-    let code = compiler.compile(isa, ctx, &mut ControlPlane::default()).unwrap();
-    (code, MEMORY.get().blocks - before)
+    let mut code = None;
+    let memory = allocation_counter::measure(|| {
+        code = compiler.compile(isa, ctx, &mut ControlPlane::default()).ok();
+    });
+    (code.unwrap(), memory.count_total)
 }
 
 #[test]

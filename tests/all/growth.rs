@@ -6,7 +6,6 @@
 #[path = "../../benches/growth/shapes.rs"]
 mod shapes;
 
-use crate::allocations::{MEMORY, Memory};
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::data_value::DataValue;
@@ -45,22 +44,12 @@ fn bytes(isa: &Isa, func: &Function) -> Vec<u8> {
 /// blocks, bytes in total, and peak bytes.
 fn memory(isa: &Isa, func: &Function) -> [f64; 3] {
     let mut ctx = Context::for_function(func.clone());
-    let before = MEMORY.get();
-    MEMORY.set(Memory {
-        peak: before.used,
-        ..before
+    let memory = allocation_counter::measure(|| {
+        let code = Compiler::new().compile(isa, &mut ctx, &mut ControlPlane::default());
+        drop(code.unwrap());
     });
-    Compiler::new()
-        .compile(isa, &mut ctx, &mut ControlPlane::default())
-        .unwrap();
-    let after = MEMORY.get();
     let clif = func.dfg.num_insts() as f64;
-    [
-        after.blocks - before.blocks,
-        after.bytes - before.bytes,
-        after.peak - before.used,
-    ]
-    .map(|figure| figure as f64 / clif)
+    [memory.count_total, memory.bytes_total, memory.bytes_max].map(|figure| figure as f64 / clif)
 }
 
 /// Four times the code takes about four times the memory, and not sixteen times.

@@ -1,7 +1,7 @@
 //! All tests of the compiler beside the filetests.
 
-mod allocations;
 mod compiler;
+mod docs;
 mod examples;
 mod exceptions;
 mod f64_operands;
@@ -19,3 +19,4 @@ mod runtime_wide;
 mod softfloat;
 mod stack;
 mod stages;
+mod unwind;

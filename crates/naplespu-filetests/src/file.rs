@@ -575,10 +575,10 @@ pub fn call_simulated_threads(
     program: &mut Program,
     case: &FunctionCase,
     args: &[DataValue],
-    threads: usize,
+    threads: &[usize],
 ) -> Result<Vec<DataValue>, CallError> {
     let name = function_name(&case.func.name);
-    let all = classified(|| program.call_threads(&name, args, threads)).map_err(|error| match error {
+    let all = classified(|| program.call_on(&name, args, threads)).map_err(|error| match error {
         CallError::Trap { code, message } => CallError::Trap {
             code,
             message: message + &calls_of(program, threads),
@@ -589,11 +589,12 @@ pub fn call_simulated_threads(
     let Some(first) = all.first() else {
         return Ok(Vec::new());
     };
-    for (number, values) in all.iter().enumerate() {
+    for (number, values) in threads.iter().zip(&all) {
         if !values.iter().zip(first).all(|(a, b)| a.bitwise_eq(b)) {
             let [other, first] = [values, first].map(|list| DisplayDataValues(list));
             return Err(CallError::Failed(format!(
-                "thread {number} returned {other}, but thread 0 returned {first}"
+                "thread {number} returned {other}, but thread {} returned {first}",
+                threads[0]
             )));
         }
     }
@@ -602,14 +603,14 @@ pub fn call_simulated_threads(
 
 /// Returns the back traces of threads that did not return, without those that contain only the
 /// host's call.
-fn calls_of(program: &Program, threads: usize) -> String {
+fn calls_of(program: &Program, threads: &[usize]) -> String {
     let mut text = String::new();
-    for thread in 0..threads {
+    for &thread in threads {
         let frames = program.back_trace(thread);
         if frames.len() < 2 {
             continue;
         }
-        if threads > 1 {
+        if threads.len() > 1 {
             text += &format!("\nthread {thread}:");
         }
         for (number, frame) in frames.iter().take(MOST_FRAMES).enumerate() {

@@ -6,7 +6,7 @@
 //! contain the expectations. [`file::test`] runs all subtests of a file and returns a
 //! [`FileOutcome`]: a verdict for each function, each run line and the file, and all failures as
 //! [`Diagnostic`](naplespu_reader::Diagnostic)s. [`runner`] tests whole folders on several threads
-//! and returns the results in the order of the files.
+//! and returns the results in the order of the files. [`reduce`] makes files that fail smaller.
 //!
 //! | subtest | checks |
 //! |---|---|
@@ -49,6 +49,7 @@ pub mod interpret;
 pub mod lanes;
 pub mod lines;
 pub mod outcome;
+pub mod reduce;
 pub mod runner;
 pub mod subtest;
 pub mod verify;

@@ -23,7 +23,7 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::CallConv;
 use cranelift_codegen::settings;
 use cranelift_naplespu::{Isa, verify_function};
-use naplespu_reduce::remove;
+use naplespu_filetests::reduce::remove;
 
 /// Iterations of the repair before the function is abandoned.
 const REPAIRS: usize = 8;

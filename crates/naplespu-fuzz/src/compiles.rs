@@ -123,7 +123,7 @@ pub fn run(data: &[u8], configs: &[Config]) -> Result<Verdict, String> {
         Ok(verdict) => return Ok(verdict),
         Err(failure) => failure,
     };
-    let small = naplespu_reduce::function(func, TRIES, |candidate| {
+    let small = naplespu_filetests::reduce::function(func, TRIES, |candidate| {
         check(candidate, configs).is_err_and(|other| other.same_kind(&failure))
     });
     let failure = check(&small, configs).err().unwrap_or(failure);

@@ -15,8 +15,8 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::CallConv;
 use cranelift_naplespu::Isa;
 use cranelift_naplespu::internals::refuses;
+use naplespu_filetests::reduce::constant;
 use naplespu_reader::panics::caught;
-use naplespu_reduce::constant;
 
 /// Vector types. Those that fit a register are more frequent; the others represent each kind.
 const VECTORS: &[Type] = {

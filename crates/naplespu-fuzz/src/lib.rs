@@ -401,7 +401,7 @@ pub fn shrink(mut case: Case, configs: &[Config], failure: &Failure) -> Case {
         if index > 0 && fails(&fewer) {
             return fewer;
         }
-        let small = naplespu_reduce::function(case.functions[index].clone(), TRIES, |candidate| {
+        let small = naplespu_filetests::reduce::function(case.functions[index].clone(), TRIES, |candidate| {
             let mut other = case.clone();
             other.functions[index] = candidate.clone();
             fails(&other)

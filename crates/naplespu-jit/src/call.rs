@@ -5,13 +5,13 @@ use super::error::{RunError, TrapReport};
 use super::layout::{RETURN_TO, stack_top};
 use super::link::{Resolved, words};
 use super::npu_module::NpuModule;
-use super::target::Target;
 use super::timed::run_thread;
 use super::values::{ThreadPlaces, fit, host_types, is_value_type};
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{Signature, TrapCode};
 use cranelift_module::FuncId;
 use cranelift_naplespu::abi::sig::SigInfo;
+use naplespu_object::front::Target;
 use npu_mc::machine::{ControlRegister, INSTRUCTION_SIZE, STACK_ALIGN, TRAP_VECTOR, ThreadStatus};
 use npu_mc::{Inst, Opcode, Operand, Reg, SReg};
 use npu_sim::{Machine, Stop};
@@ -75,7 +75,7 @@ impl NpuModule {
         if !self.functions.is_valid(func) {
             return Err(RunError::NoSuchFunction(func.to_string()));
         }
-        let signature = self.declarations.get_function_decl(func).signature.clone();
+        let signature = self.front.declarations().get_function_decl(func).signature.clone();
         let target = Target::Func(func);
         if matches!(self.resolve(&target), Some(Resolved::Absent) | None) {
             self.add_runtime(&target);
@@ -132,7 +132,7 @@ impl NpuModule {
         args: &[DataValue],
     ) -> Result<Vec<DataValue>, RunError> {
         let info = call_info(name, signature, args)?;
-        let pinned = cranelift_naplespu::abi::registers::pinned(self.isa.flags());
+        let pinned = cranelift_naplespu::abi::registers::pinned(self.front.isa.flags());
         self.start_over()?;
         if let Some(mut timed) = self.timed.take() {
             self.start_timing(&mut timed);
@@ -146,7 +146,7 @@ impl NpuModule {
             let stop = run_thread(
                 &mut self.machine,
                 self.timed.as_mut(),
-                self.watcher.as_mut(),
+                &mut self.observers,
                 THREAD,
                 left,
             );

@@ -6,10 +6,10 @@
 
 use super::error::{DefineError, LinkError, name_refusals};
 use super::npu_module::{Definition, NpuModule};
-use super::target::Names;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_module::{DataId, FuncId};
+use naplespu_object::front::Names;
 use npu_link::Waiting;
 use npu_sim::Machine;
 use std::collections::{BTreeMap, HashMap};
@@ -107,7 +107,7 @@ impl NpuModule {
             let declared = self
                 .functions
                 .is_valid(func)
-                .then(|| self.declarations.get_function_decl(func));
+                .then(|| self.front.declarations().get_function_decl(func));
             let name = declared.map_or_else(|| func.to_string(), |declared| declared.linkage_name(func).into_owned());
             return Err(LinkError::NotDefined(name));
         };
@@ -122,7 +122,10 @@ impl NpuModule {
     /// [`LinkError::NotDefined`] if the module does not define it.
     pub fn free_data(&mut self, data: DataId) -> Result<(), LinkError> {
         let Some(index) = Self::object(self.data.get(data)) else {
-            let declared = self.data.is_valid(data).then(|| self.declarations.get_data_decl(data));
+            let declared = self
+                .data
+                .is_valid(data)
+                .then(|| self.front.declarations().get_data_decl(data));
             let name = declared.map_or_else(|| data.to_string(), |declared| declared.linkage_name(data).into_owned());
             return Err(LinkError::NotDefined(name));
         };
@@ -147,7 +150,10 @@ impl NpuModule {
     pub(crate) fn redefine(&mut self, func: FuncId, ctx: &mut Context, names: Names) -> Result<(), DefineError> {
         let old = Self::object(self.functions.get(func));
         let name = self.prepare_anew(func, ctx, names)?;
-        let code = self.compiler.compile(&self.isa, ctx, &mut ControlPlane::default());
+        let code = self
+            .front
+            .compiler
+            .compile(&self.front.isa, ctx, &mut ControlPlane::default());
         let code = code.map_err(|mut error| {
             if names == Names::Ids {
                 name_refusals(&mut error, &name);

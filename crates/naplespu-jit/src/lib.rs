@@ -24,7 +24,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `npu_module`, `module` | the module; its implementation of Cranelift's trait |
-//! | `layout`, `target`, `link` | addresses, targets of references, linking with `npu-link` |
+//! | `layout`, `link` | addresses, linking with `npu-link` |
 //! | `values`, `call`, `threads` | locations of arguments and results, calls, calls on several hardware threads |
 //! | `timed`, `timing`, `cycles` | the timing model of calls, and the cost of each instruction |
 //! | `watch`, `observe`, `trace` | watchers of instructions, profiles, back traces |
@@ -52,7 +52,6 @@ mod npu_module;
 mod observe;
 pub mod parallel;
 mod program;
-mod target;
 mod threads;
 mod timed;
 mod timing;
@@ -66,8 +65,9 @@ pub use device::Device;
 pub use error::{DefineError, LinkError, Location, RunError, SourceLine, StuckThread, TrapReport};
 pub use host::{HostCall, HostFunction, HostStop};
 pub use layout::stack_top;
+pub use naplespu_object::front::function_name;
 pub use npu_module::{NpuModule, SymbolLookup};
-pub use program::{Program, function_name};
+pub use program::Program;
 pub use trace::Frame;
 pub use values::host_types;
-pub use watch::{CodeMap, Watcher};
+pub use watch::{CodeMap, TimedRun, Watcher};

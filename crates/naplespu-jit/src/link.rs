@@ -7,13 +7,13 @@
 use super::error::{LinkError, Location, RunError};
 use super::layout::{TLS_BYTES, TLS_START, tls_block};
 use super::npu_module::{Definition, NpuModule};
-use super::target::{Names, Target};
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::function::FunctionParameters;
 use cranelift_module::{FuncOrDataId, Linkage};
 use cranelift_naplespu::CompileError;
 use cranelift_naplespu::code::CompiledCode;
+use naplespu_object::front::{Names, Target};
 use npu_link::{Contents, Memory, Purpose, Reference, Waiting};
 use npu_mc::Inst;
 use npu_mc::machine::INSTRUCTION_SIZE;
@@ -140,7 +140,7 @@ impl NpuModule {
         match target {
             Target::Func(id) => self.functions.get(*id),
             Target::Data(id) => self.data.get(*id),
-            Target::Name(name) => match self.declarations.get_name(name)? {
+            Target::Name(name) => match self.front.declarations().get_name(name)? {
                 FuncOrDataId::Func(id) => self.functions.get(id),
                 FuncOrDataId::Data(id) => self.data.get(id),
             },
@@ -153,7 +153,7 @@ impl NpuModule {
         let id = match target {
             Target::Func(id) => FuncOrDataId::Func(*id),
             Target::Data(id) => FuncOrDataId::Data(*id),
-            Target::Name(name) => match self.declarations.get_name(name) {
+            Target::Name(name) => match self.front.declarations().get_name(name) {
                 Some(id) => id,
                 None => return (Some(name), None),
             },
@@ -161,11 +161,11 @@ impl NpuModule {
         };
         match id {
             FuncOrDataId::Func(id) if self.functions.is_valid(id) => {
-                let declaration = self.declarations.get_function_decl(id);
+                let declaration = self.front.declarations().get_function_decl(id);
                 (declaration.name.as_deref(), Some(declaration.linkage))
             }
             FuncOrDataId::Data(id) if self.data.is_valid(id) => {
-                let declaration = self.declarations.get_data_decl(id);
+                let declaration = self.front.declarations().get_data_decl(id);
                 (declaration.name.as_deref(), Some(declaration.linkage))
             }
             _ => (None, None),
@@ -176,12 +176,18 @@ impl NpuModule {
     pub(super) fn target_name(&self, target: &Target) -> String {
         match target {
             Target::Name(name) | Target::Runtime(name) => name.clone(),
-            Target::Func(id) if self.functions.is_valid(*id) => {
-                self.declarations.get_function_decl(*id).linkage_name(*id).into_owned()
-            }
-            Target::Data(id) if self.data.is_valid(*id) => {
-                self.declarations.get_data_decl(*id).linkage_name(*id).into_owned()
-            }
+            Target::Func(id) if self.functions.is_valid(*id) => self
+                .front
+                .declarations()
+                .get_function_decl(*id)
+                .linkage_name(*id)
+                .into_owned(),
+            Target::Data(id) if self.data.is_valid(*id) => self
+                .front
+                .declarations()
+                .get_data_decl(*id)
+                .linkage_name(*id)
+                .into_owned(),
             Target::Func(id) => id.to_string(),
             Target::Data(id) => id.to_string(),
         }
@@ -228,7 +234,7 @@ impl NpuModule {
             self.runtime.insert(name, definition);
             return;
         }
-        let isa = self.runtime_isa.get_or_insert_with(|| self.isa.for_runtime());
+        let isa = self.runtime_isa.get_or_insert_with(|| self.front.isa.for_runtime());
         let definition = match naplespu_runtime::compiled(isa, &name) {
             Some(code) => self.place_routine(&name, code, &FunctionParameters::new()),
             None => match naplespu_runtime::function(&name) {
@@ -277,9 +283,9 @@ impl NpuModule {
     }
 
     fn compile_runtime(&mut self, name: &str, function: &cranelift_codegen::ir::Function) -> Definition {
-        let isa = self.runtime_isa.get_or_insert_with(|| self.isa.for_runtime());
+        let isa = self.runtime_isa.get_or_insert_with(|| self.front.isa.for_runtime());
         let mut ctx = Context::for_function(function.clone());
-        let code = match self.compiler.compile(isa, &mut ctx, &mut ControlPlane::default()) {
+        let code = match self.front.compiler.compile(isa, &mut ctx, &mut ControlPlane::default()) {
             Ok(code) => code,
             Err(error) => return Definition::failed(&error),
         };

@@ -3,81 +3,42 @@
 use super::error::{DefineError, LinkError, name_refusals};
 use super::npu_module::{Definition, NpuModule};
 use super::parallel;
-use super::target::{Names, Target};
 use cranelift_codegen::Context;
 use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{Function, Signature};
-use cranelift_codegen::isa::{CallConv, TargetFrontendConfig, TargetIsa};
 use cranelift_module::{
-    DataDescription, DataId, FuncId, Init, Linkage, Module, ModuleDeclarations, ModuleError, ModuleReloc, ModuleResult,
+    DataDescription, DataId, FuncId, Init, Linkage, Module, ModuleError, ModuleReloc, ModuleResult,
 };
-use cranelift_naplespu::intrinsics;
 use cranelift_naplespu::{CompileError, CompiledCode};
+use naplespu_object::front::{self, Names, Target};
+use naplespu_object::front_methods;
 use npu_link::{Contents, Purpose, Reference};
-use npu_mc::reloc::Reloc as RelocKind;
 use npu_mc::reloc::elf::SCRATCHPAD_SECTION;
 
-/// The calling convention of functions with the default convention.
-const DEFAULT_CONVENTION: CallConv = CallConv::SystemV;
-
 impl Module for NpuModule {
-    /// Returns Cranelift's `pulley32`, **not** the target that compiles. No type outside
-    /// Cranelift's tree can be a [`TargetIsa`], and this published target has the same pointer
-    /// width and byte order. It has the shared flags of the real target. The overridable methods of
-    /// the trait (frontend configuration, signatures, contexts) use this target's own values. For
-    /// everything else see [`NpuModule::npu_isa`].
-    fn isa(&self) -> &dyn TargetIsa {
-        &*self.stand_in
-    }
-
-    fn declarations(&self) -> &ModuleDeclarations {
-        &self.declarations
-    }
-
-    fn target_config(&self) -> TargetFrontendConfig {
-        self.isa.frontend_config()
-    }
-
-    fn make_context(&self) -> Context {
-        let mut ctx = Context::new();
-        ctx.func.signature.call_conv = DEFAULT_CONVENTION;
-        ctx
-    }
-
-    fn clear_context(&self, ctx: &mut Context) {
-        ctx.clear();
-        ctx.func.signature.call_conv = DEFAULT_CONVENTION;
-    }
-
-    fn make_signature(&self) -> Signature {
-        Signature::new(DEFAULT_CONVENTION)
-    }
-
-    fn clear_signature(&self, sig: &mut Signature) {
-        sig.clear(DEFAULT_CONVENTION);
-    }
+    front_methods!(front);
 
     fn declare_function(&mut self, name: &str, linkage: Linkage, signature: &Signature) -> ModuleResult<FuncId> {
-        let (id, _) = self.declarations.declare_function(name, linkage, signature)?;
+        let id = self.front.declare_function(Some(name), linkage, signature)?;
         self.note_function(id);
         Ok(id)
     }
 
     fn declare_anonymous_function(&mut self, signature: &Signature) -> ModuleResult<FuncId> {
-        let id = self.declarations.declare_anonymous_function(signature)?;
+        let id = self.front.declare_function(None, Linkage::Local, signature)?;
         self.note_function(id);
         Ok(id)
     }
 
     fn declare_data(&mut self, name: &str, linkage: Linkage, writable: bool, tls: bool) -> ModuleResult<DataId> {
-        let (id, _) = self.declarations.declare_data(name, linkage, writable, tls)?;
+        let id = self.front.declare_data(Some(name), linkage, writable, tls)?;
         self.note_data(id);
         Ok(id)
     }
 
     fn declare_anonymous_data(&mut self, writable: bool, tls: bool) -> ModuleResult<DataId> {
-        let id = self.declarations.declare_anonymous_data(writable, tls)?;
+        let id = self.front.declare_data(None, Linkage::Local, writable, tls)?;
         self.note_data(id);
         Ok(id)
     }
@@ -126,7 +87,7 @@ impl Module for NpuModule {
             Init::Bytes { contents } => (&contents[..], contents.len() as u64),
         };
         let in_scratchpad = description.custom_section.as_deref() == Some(SCRATCHPAD_SECTION);
-        let purpose = match (self.declarations.get_data_decl(data).tls, in_scratchpad) {
+        let purpose = match (self.front.declarations().get_data_decl(data).tls, in_scratchpad) {
             (true, true) => return Err(LinkError::ThreadLocal(name).into()),
             (true, false) => Purpose::ThreadLocal,
             (false, true) => Purpose::Scratchpad,
@@ -151,23 +112,10 @@ impl Module for NpuModule {
 
 /// Converts the relocations of a module to references.
 fn references(name: &str, relocs: impl Iterator<Item = ModuleReloc>) -> Result<Vec<Reference<Target>>, LinkError> {
-    relocs
-        .map(|reloc| {
-            if reloc.kind != Reloc::Abs4 {
-                return Err(LinkError::Relocation {
-                    name: name.to_owned(),
-                    kind: format!("{:?}", reloc.kind),
-                });
-            }
-            let (target, offset) = Target::of_module(&reloc.name);
-            Ok(Reference {
-                offset: reloc.offset,
-                kind: RelocKind::Abs32,
-                target,
-                addend: reloc.addend.wrapping_add(offset.into()),
-            })
-        })
-        .collect()
+    front::references(relocs).map_err(|kind| LinkError::Relocation {
+        name: name.to_owned(),
+        kind,
+    })
 }
 
 impl NpuModule {
@@ -188,28 +136,16 @@ impl NpuModule {
 
     /// Returns the name of a function that can be defined.
     fn check_function(&self, func: FuncId) -> Result<String, DefineError> {
-        let Some(definition) = self.functions.get(func) else {
-            return Err(ModuleError::Undeclared(func.to_string()).into());
-        };
-        let declaration = self.declarations.get_function_decl(func);
-        check(
-            definition,
-            declaration.linkage,
-            declaration.linkage_name(func).into_owned(),
-        )
+        let (name, linkage) = self.front.function(func)?;
+        front::check_definable(&name, linkage, Self::object(self.functions.get(func)).is_some())?;
+        Ok(name)
     }
 
     /// Returns the name of a data object that can be defined.
     fn check_data(&self, data: DataId) -> Result<String, DefineError> {
-        let Some(definition) = self.data.get(data) else {
-            return Err(ModuleError::Undeclared(data.to_string()).into());
-        };
-        let declaration = self.declarations.get_data_decl(data);
-        check(
-            definition,
-            declaration.linkage,
-            declaration.linkage_name(data).into_owned(),
-        )
+        let (name, linkage) = self.front.data(data)?;
+        front::check_definable(&name, linkage, Self::object(self.data.get(data)).is_some())?;
+        Ok(name)
     }
 
     pub(super) fn set_function(&mut self, func: FuncId, new: Definition) {
@@ -242,7 +178,7 @@ impl NpuModule {
         names: Names,
     ) -> Result<(), DefineError> {
         let name = self.prepare(func, ctx, names)?;
-        let code = self.compiler.compile(&self.isa, ctx, ctrl);
+        let code = self.front.compiler.compile(&self.front.isa, ctx, ctrl);
         self.define_code(func, name, &ctx.func, code, names)
     }
 
@@ -254,7 +190,7 @@ impl NpuModule {
             .iter_mut()
             .map(|(func, ctx)| Ok((*func, self.prepare(*func, ctx, Names::Ids)?, ctx)))
             .collect();
-        let isa = &*self.isa;
+        let isa = &*self.front.isa;
         let compiled = parallel::map(
             prepared,
             |prepared| prepared.as_ref().map_or(0, |(_, _, ctx)| ctx.func.dfg.num_insts()),
@@ -293,19 +229,15 @@ impl NpuModule {
 
     /// Prepares a function for compilation without that check.
     pub(super) fn prepare_anew(&self, func: FuncId, ctx: &mut Context, names: Names) -> Result<String, DefineError> {
-        if !self.functions.is_valid(func) {
-            return Err(ModuleError::Undeclared(func.to_string()).into());
-        }
-        let declaration = self.declarations.get_function_decl(func);
-        let name = declaration.linkage_name(func).into_owned();
-        let name = check(&Definition::None, declaration.linkage, name)?;
-        let declared = &self.declarations.get_function_decl(func).signature;
+        let (name, linkage) = self.front.function(func)?;
+        front::check_definable(&name, linkage, false)?;
+        let declared = &self.front.declarations().get_function_decl(func).signature;
         if *declared != ctx.func.signature {
             let body = ctx.func.signature.clone();
             return Err(ModuleError::IncompatibleSignature(name, declared.clone(), body).into());
         }
         if names == Names::Ids {
-            self.name_intrinsics(&mut ctx.func);
+            self.front.name_intrinsics(&mut ctx.func);
         }
         Ok(name)
     }
@@ -341,26 +273,5 @@ impl NpuModule {
         let index = self.place_code(name, code, references)?;
         self.set_function(func, Definition::Object(index));
         Ok(())
-    }
-
-    /// Renames references to intrinsics, which the compiler recognizes by name: calls of declared
-    /// functions have only numbers.
-    fn name_intrinsics(&self, func: &mut Function) {
-        intrinsics::name_calls(func, |namespace, index| {
-            let is_function = namespace == 0 && (index as usize) < self.functions.len();
-            let id = is_function.then(|| FuncId::from_u32(index))?;
-            self.declarations.get_function_decl(id).name.clone()
-        });
-    }
-}
-
-/// Returns `name` if the function or data object can be defined.
-fn check(definition: &Definition, linkage: Linkage, name: String) -> Result<String, DefineError> {
-    if !linkage.is_definable() {
-        Err(ModuleError::InvalidImportDefinition(name).into())
-    } else if matches!(definition, Definition::Object(_)) {
-        Err(ModuleError::DuplicateDefinition(name).into())
-    } else {
-        Ok(name)
     }
 }

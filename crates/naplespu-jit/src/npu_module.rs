@@ -3,25 +3,21 @@
 use super::error::LinkError;
 use super::layout::{layout, tls_block};
 use super::link::{clear_memory, write_memory};
-use super::target::Target;
 use super::values::is_value_type;
-use super::watch::Watcher;
+use super::watch::Observers;
 use super::{freed, host, timed, unwind};
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::entity::PrimaryMap;
 use cranelift_codegen::ir::Type;
-use cranelift_codegen::isa::OwnedTargetIsa;
-use cranelift_codegen::settings::Flags;
-use cranelift_module::{DataId, FuncId, FuncOrDataId, ModuleDeclarations};
+use cranelift_module::{DataId, FuncId, FuncOrDataId};
 use cranelift_naplespu::CompiledCode;
-use cranelift_naplespu::Compiler;
 use cranelift_naplespu::Isa;
+use naplespu_object::front::{Front, Target};
 use npu_link::Linker;
 use npu_sim::{Machine, Schedule};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
-use target_lexicon::{Architecture, Triple};
 
 /// The default limit of instructions of a call.
 pub(super) const STEP_LIMIT: u64 = 1_000_000_000;
@@ -42,12 +38,8 @@ pub(super) enum Definition {
 
 /// Functions and data in the memory of a simulated device.
 pub struct NpuModule {
-    pub(super) isa: Arc<Isa>,
-    pub(super) stand_in: OwnedTargetIsa,
+    pub(super) front: Front,
     pub(super) runtime_isa: Option<Isa>,
-    /// The compiler, kept to reuse its memory.
-    pub(super) compiler: Compiler,
-    pub(super) declarations: ModuleDeclarations,
     /// One entry for each declared function.
     pub(super) functions: PrimaryMap<FuncId, Definition>,
     /// One entry for each declared data object.
@@ -79,29 +71,18 @@ pub struct NpuModule {
     pub(super) steps: u64,
     pub(super) schedule: Schedule,
     pub(super) timed: Option<timed::Timed>,
-    pub(super) watcher: Option<Watcher>,
+    pub(super) observers: Observers,
     pub(super) hosts: host::Hosts,
 }
 
 impl fmt::Debug for NpuModule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NpuModule")
-            .field("isa", &self.isa)
-            .field("declarations", &self.declarations)
+            .field("isa", &self.front.isa)
+            .field("declarations", self.front.declarations())
             .field("objects", &self.linker.len())
             .finish_non_exhaustive()
     }
-}
-
-/// Returns the published target for interfaces of Cranelift that need one.
-fn stand_in(flags: &Flags) -> Result<OwnedTargetIsa, LinkError> {
-    let triple = Triple {
-        architecture: Architecture::Pulley32,
-        ..Triple::unknown()
-    };
-    let builder = cranelift_codegen::isa::lookup(triple).map_err(|error| LinkError::NoStandIn(error.to_string()))?;
-    let isa = builder.finish(flags.clone());
-    isa.map_err(|error| LinkError::NoStandIn(error.to_string()))
 }
 
 impl NpuModule {
@@ -123,11 +104,8 @@ impl NpuModule {
     pub fn with_config(isa: Arc<Isa>, config: npu_sim::Config) -> Result<Self, LinkError> {
         let layout = layout(isa.settings().scratchpad_bytes);
         let mut module = Self {
-            stand_in: stand_in(isa.flags())?,
-            isa,
+            front: Front::new(isa).map_err(LinkError::NoStandIn)?,
             runtime_isa: None,
-            compiler: Compiler::new(),
-            declarations: ModuleDeclarations::default(),
             functions: PrimaryMap::new(),
             data: PrimaryMap::new(),
             runtime: HashMap::new(),
@@ -147,7 +125,7 @@ impl NpuModule {
             steps: 0,
             schedule: Schedule::default(),
             timed: None,
-            watcher: None,
+            observers: Observers::default(),
             hosts: host::Hosts::default(),
         };
         module.prepare_machine()?;
@@ -156,7 +134,7 @@ impl NpuModule {
 
     /// Returns the target that compiles. [`cranelift_module::Module::isa`] returns another one.
     pub fn npu_isa(&self) -> &Arc<Isa> {
-        &self.isa
+        &self.front.isa
     }
 
     /// Defines a symbol at an address of the device. A definition with that name in the module
@@ -226,7 +204,7 @@ impl NpuModule {
     /// module does not define the object or the device lacks the thread.
     pub fn tls_address(&self, data: DataId, thread: usize) -> Option<u32> {
         let object = self.linker.object(Self::object(self.data.get(data))?)?;
-        let has_copies = self.declarations.get_data_decl(data).tls && thread < self.machine.threads();
+        let has_copies = self.front.declarations().get_data_decl(data).tls && thread < self.machine.threads();
         has_copies.then(|| tls_block(thread) + object.address)
     }
 
@@ -373,7 +351,7 @@ impl NpuModule {
 
     /// Returns the function with this name, if it is declared.
     pub fn function_by_name(&self, name: &str) -> Option<FuncId> {
-        match self.declarations.get_name(name)? {
+        match self.front.declarations().get_name(name)? {
             FuncOrDataId::Func(id) => Some(id),
             FuncOrDataId::Data(_) => None,
         }

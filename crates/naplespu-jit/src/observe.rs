@@ -2,7 +2,7 @@
 
 use super::cycles::{CycleProfile, InstCycles};
 use super::npu_module::NpuModule;
-use super::watch::{CodeMap, MappedCode, Watcher};
+use super::watch::{CodeMap, MappedCode, TimedRun, Watcher};
 use npu_mc::machine::INSTRUCTION_SIZE;
 use npu_sim::TimingConfig;
 use std::collections::BTreeMap;
@@ -11,9 +11,17 @@ impl NpuModule {
     /// Sets or removes the watcher, which receives every instruction of later calls during its
     /// execution. Calls with a watcher take many times as long. The timing model
     /// ([`NpuModule::set_timing`]) calls no watcher, since it interleaves instructions of several
-    /// threads; use its report.
+    /// threads; use its report, or [`NpuModule::set_timed_run`].
     pub fn set_watcher(&mut self, watcher: Option<Watcher>) {
-        self.watcher = watcher;
+        self.observers.watcher = watcher;
+    }
+
+    /// Sets or removes the function that runs the machine in later calls with the timing model, for
+    /// sinks of its events ([`npu_sim::Sink`]). A call runs it at least once, and again after each
+    /// call of a host function and each return of a thread. It replaces the costs of
+    /// [`NpuModule::profile_cycles`].
+    pub fn set_timed_run(&mut self, run: Option<TimedRun>) {
+        self.observers.timed_run = run;
     }
 
     /// Returns names and lines of the current code. It does not contain later definitions, or

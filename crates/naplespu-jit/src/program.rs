@@ -6,14 +6,14 @@
 
 use super::error::{DefineError, LinkError, RunError};
 use super::npu_module::NpuModule;
-use super::target::Names;
 use super::trace::Frame;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::data_value::DataValue;
-use cranelift_codegen::ir::{Function, UserFuncName};
+use cranelift_codegen::ir::Function;
 use cranelift_module::{Linkage, Module};
 use cranelift_naplespu::{CompileError, CompiledCode, Isa};
+use naplespu_object::front::{Names, function_name};
 use npu_sim::{Report, TimingConfig};
 use std::sync::Arc;
 
@@ -27,12 +27,6 @@ pub struct Program {
     step_limit: Option<u64>,
     config: npu_sim::Config,
     timing: Option<TimingConfig>,
-}
-
-/// Returns the name by which a function is called: without the `%`.
-pub fn function_name(name: &UserFuncName) -> String {
-    let text = name.to_string();
-    text.strip_prefix('%').map_or(text.clone(), str::to_owned)
 }
 
 impl Program {
@@ -209,6 +203,25 @@ impl Program {
     ) -> Result<Vec<Vec<DataValue>>, RunError> {
         match &mut self.module {
             Some(module) => module.call_threads_by_name(name, args, threads),
+            None => Err(RunError::NoSuchFunction(name.to_owned())),
+        }
+    }
+
+    /// Calls a function on the threads with these numbers; see [`NpuModule::call_on`].
+    ///
+    /// # Errors
+    ///
+    /// See [`RunError`].
+    pub fn call_on(
+        &mut self,
+        name: &str,
+        args: &[DataValue],
+        threads: &[usize],
+    ) -> Result<Vec<Vec<DataValue>>, RunError> {
+        let module = self.module.as_mut();
+        let function = module.and_then(|module| Some((module.function_by_name(name)?, module)));
+        match function {
+            Some((function, module)) => module.call_on(function, args, threads),
             None => Err(RunError::NoSuchFunction(name.to_owned())),
         }
     }

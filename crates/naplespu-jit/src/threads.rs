@@ -15,6 +15,7 @@ use cranelift_codegen::ir::Signature;
 use cranelift_module::FuncId;
 use cranelift_naplespu::abi::sig::SigInfo;
 use npu_sim::{Deadlock, Halt, Schedule, Stop, THREADS};
+use std::collections::BTreeSet;
 
 /// A thread of a call.
 #[derive(Debug)]
@@ -81,13 +82,34 @@ impl NpuModule {
         threads: usize,
     ) -> Result<Vec<Vec<DataValue>>, RunError> {
         let available = self.machine.threads();
-        if threads == 0 || threads > available {
+        if threads > available {
             return Err(RunError::Threads {
                 asked: threads,
                 available,
             });
         }
-        if threads == 1 {
+        self.call_on(func, args, &Vec::from_iter(0..threads))
+    }
+
+    /// Calls a function like [`NpuModule::call_threads`], on the hardware threads with these
+    /// numbers. The results are in the order of the numbers.
+    ///
+    /// # Errors
+    ///
+    /// See [`NpuModule::call_threads`].
+    pub fn call_on(
+        &mut self,
+        func: FuncId,
+        args: &[DataValue],
+        threads: &[usize],
+    ) -> Result<Vec<Vec<DataValue>>, RunError> {
+        let available = self.machine.threads();
+        let threads: Vec<usize> = BTreeSet::from_iter(threads.iter().copied()).into_iter().collect();
+        let asked = threads.last().map_or(0, |&last| last.saturating_add(1));
+        if asked == 0 || asked > available {
+            return Err(RunError::Threads { asked, available });
+        }
+        if threads == [0] {
             return Ok(vec![self.call(func, args)?]);
         }
         let options = RunOptions {
@@ -95,7 +117,7 @@ impl NpuModule {
             limit: self.step_limit,
             timed: self.timed.as_ref().map(Timed::again),
         };
-        let mut run = self.begin(func, (0..threads).collect(), vec![args.to_vec(); threads], options)?;
+        let mut run = self.begin(func, threads.clone(), vec![args.to_vec(); threads.len()], options)?;
         let over = self.advance(&mut run, u64::MAX);
         self.steps = self.executed(&run).map(|(_, instructions)| instructions).sum();
         let results = over.and_then(|_| self.finish(&run));
@@ -188,7 +210,7 @@ impl NpuModule {
             let halt = run_threads(
                 &mut self.machine,
                 options.timed.as_mut(),
-                self.watcher.as_mut(),
+                &mut self.observers,
                 &mut options.schedule,
                 budget,
             );
@@ -246,7 +268,7 @@ impl NpuModule {
 
     /// Returns the results of each thread, if all have returned.
     pub(super) fn finish(&mut self, run: &Run) -> Result<Vec<Vec<DataValue>>, RunError> {
-        let pinned = cranelift_naplespu::abi::registers::pinned(self.isa.flags());
+        let pinned = cranelift_naplespu::abi::registers::pinned(self.front.isa.flags());
         let mut results = Vec::with_capacity(run.members.len());
         for member in &run.members {
             let number = member.number;

@@ -1,8 +1,8 @@
 //! Calls with the timing model: their cost in cycles and its causes.
 
 use super::cycles::CycleProfile;
-use super::watch::Watcher;
-use npu_sim::{Both, Halt, HangReason, Machine, NoSink, Report, Schedule, Stop, THREADS, Timing, TimingConfig, Waits};
+use super::watch::Observers;
+use npu_sim::{Halt, HangReason, Machine, NoSink, Report, Schedule, Stop, THREADS, Timing, TimingConfig};
 
 /// The timing model of a call, or of the calls of a module.
 pub(super) struct Timed {
@@ -12,8 +12,6 @@ pub(super) struct Timed {
     pub(super) timing: Timing,
     /// The costs of instructions, if requested.
     pub(super) profile: Option<CycleProfile>,
-    /// The dependences that stalled the last call, if requested.
-    pub(super) waits: Option<Waits>,
 }
 
 impl Timed {
@@ -24,7 +22,6 @@ impl Timed {
             limit,
             timing: Timing::new(config),
             profile: None,
-            waits: None,
         }
     }
 
@@ -32,7 +29,6 @@ impl Timed {
     pub(super) fn again(&self) -> Self {
         Self {
             profile: self.profile.clone(),
-            waits: self.waits.as_ref().map(|_| Waits::new()),
             ..Self::new(self.config, self.limit)
         }
     }
@@ -47,13 +43,11 @@ impl Timed {
         self.timing.report()
     }
 
-    fn run(&mut self, machine: &mut Machine, limit: u64) -> Halt {
-        let timing = &mut self.timing;
-        match (&mut self.profile, &mut self.waits) {
-            (Some(profile), Some(waits)) => machine.run_timed(timing, limit, &mut Both(profile, waits)),
-            (Some(profile), None) => machine.run_timed(timing, limit, profile),
-            (None, Some(waits)) => machine.run_timed(timing, limit, waits),
-            (None, None) => machine.run_timed(timing, limit, &mut NoSink),
+    fn run(&mut self, machine: &mut Machine, observers: &mut Observers, limit: u64) -> Halt {
+        match (&mut observers.timed_run, &mut self.profile) {
+            (Some(run), _) => run(machine, &mut self.timing, limit),
+            (None, Some(profile)) => machine.run_timed(&mut self.timing, limit, profile),
+            (None, None) => machine.run_timed(&mut self.timing, limit, &mut NoSink),
         }
     }
 }
@@ -62,12 +56,12 @@ impl Timed {
 pub(super) fn run_thread(
     machine: &mut Machine,
     timed: Option<&mut Timed>,
-    watcher: Option<&mut Watcher>,
+    observers: &mut Observers,
     number: usize,
     limit: u64,
 ) -> Stop {
     let Some(timed) = timed else {
-        return match watcher {
+        return match &mut observers.watcher {
             Some(watcher) => machine.run_traced(number, limit, watcher),
             None => machine.run(number, limit),
         };
@@ -80,7 +74,7 @@ pub(super) fn run_thread(
         };
         machine.enable(core, mask);
     }
-    match timed.run(machine, limit) {
+    match timed.run(machine, observers, limit) {
         Halt::StepLimit => Stop::StepLimit,
         Halt::CycleLimit => Stop::CycleLimit,
         Halt::Thread { stop, .. } => stop,
@@ -109,13 +103,15 @@ pub(super) fn run_thread(
 pub(super) fn run_threads(
     machine: &mut Machine,
     timed: Option<&mut Timed>,
-    watcher: Option<&mut Watcher>,
+    observers: &mut Observers,
     schedule: &mut Schedule,
     limit: u64,
 ) -> Halt {
-    match (timed, watcher) {
-        (Some(timed), _) => timed.run(machine, limit),
-        (None, Some(watcher)) => machine.run_threads_traced(schedule, limit, watcher),
-        (None, None) => machine.run_threads(schedule, limit),
+    if let Some(timed) = timed {
+        return timed.run(machine, observers, limit);
+    }
+    match &mut observers.watcher {
+        Some(watcher) => machine.run_threads_traced(schedule, limit, watcher),
+        None => machine.run_threads(schedule, limit),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::npu_module::NpuModule;
 use super::timed::Timed;
-use npu_sim::{Report, Timing, TimingConfig, Waits, WaitsReport};
+use npu_sim::{Report, Timing, TimingConfig};
 
 impl NpuModule {
     /// Turns the timing model of later calls on or off. Results are the same; calls take about ten
@@ -23,21 +23,6 @@ impl NpuModule {
         true
     }
 
-    /// Turns the recording of stalls by instruction and cause on or off, for later calls with the
-    /// timing model. Returns `false` without effect if the timing model is off.
-    pub fn set_waits(&mut self, on: bool) -> bool {
-        match &mut self.timed {
-            Some(timed) => timed.waits = on.then(Waits::new),
-            None => return false,
-        }
-        true
-    }
-
-    /// Returns the stalls of the last call; `None` without [`NpuModule::set_waits`].
-    pub fn waits_report(&self) -> Option<WaitsReport> {
-        Some(self.timed.as_ref()?.waits.as_ref()?.report())
-    }
-
     /// Returns the report on the last call; `None` without [`NpuModule::set_timing`]. Functions
     /// have their names in the module.
     pub fn timing_report(&self) -> Option<Report> {
@@ -50,9 +35,6 @@ impl NpuModule {
         timed.timing.set_cycle_limit(timed.limit);
         if let Some(profile) = &mut timed.profile {
             profile.start();
-        }
-        if let Some(waits) = &mut timed.waits {
-            *waits = Waits::new();
         }
         let code = self.linker.code();
         let symbols = code.map(|(_, object)| (object.address, object.name.clone()));

@@ -3,8 +3,8 @@
 
 use super::error::LinkError;
 use super::npu_module::NpuModule;
-use super::target::Target;
 use cranelift_naplespu::code::CompiledCode;
+use naplespu_object::front::Target;
 use naplespu_runtime::UNWIND_TABLE;
 use naplespu_runtime::unwind::{FRAME_WORDS, Word, calls, frame};
 use npu_mc::machine::WORD_SLOT as WORD;

@@ -2,10 +2,20 @@
 
 use super::error::SourceLine;
 use cranelift_naplespu::code::SrcLocRange;
-use npu_sim::TraceEvent;
+use npu_sim::{Halt, Machine, Timing, TraceEvent};
 
 /// A callback that receives every instruction of a call.
 pub type Watcher = Box<dyn FnMut(&TraceEvent<'_>) + Send>;
+
+/// Runs the machine in place of [`Machine::run_timed`], with the same arguments and result.
+pub type TimedRun = Box<dyn FnMut(&mut Machine, &mut Timing, u64) -> Halt + Send>;
+
+/// The observers of calls.
+#[derive(Default)]
+pub(super) struct Observers {
+    pub(super) watcher: Option<Watcher>,
+    pub(super) timed_run: Option<TimedRun>,
+}
 
 /// The functions and lines of a module by address.
 #[derive(Clone, Debug, Default)]

@@ -11,6 +11,7 @@
 //!
 //! | file | contents |
 //! |---|---|
+//! | [`front`] | target, declarations and references of a module, also for `naplespu-jit` |
 //! | `builder` | an object under construction |
 //! | `module` | the implementation of Cranelift's trait |
 //! | `frames` | `.eh_frame` |
@@ -29,6 +30,7 @@ mod builder;
 mod debug;
 mod exceptions;
 mod frames;
+pub mod front;
 mod module;
 mod runtime;
 mod sections;

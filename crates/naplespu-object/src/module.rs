@@ -4,39 +4,29 @@ use crate::builder::{Builder, Contents, DEFAULT_ALIGN, Purpose, Reference};
 use crate::debug::{self, DebugFunction, DebugInfo};
 use crate::exceptions::Exceptions;
 use crate::frames::Frames;
+use crate::front::{self, Front, Names, Target, function_name};
+use crate::front_methods;
 use cranelift_codegen::Context;
 use cranelift_codegen::binemit::Reloc as AbsoluteReloc;
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::ir::function::FunctionParameters;
-use cranelift_codegen::ir::{ExternalName, Function, Signature, UserFuncName};
-use cranelift_codegen::isa::{CallConv, OwnedTargetIsa, TargetFrontendConfig, TargetIsa};
+use cranelift_codegen::ir::{Function, Signature};
 use cranelift_module::{
-    DataDescription, DataId, FuncId, Init, Linkage, Module, ModuleDeclarations, ModuleError, ModuleReloc,
-    ModuleRelocTarget, ModuleResult,
+    DataDescription, DataId, FuncId, Init, Linkage, Module, ModuleError, ModuleReloc, ModuleResult,
 };
-use cranelift_naplespu::code::RelocTarget;
-use cranelift_naplespu::{CompileError, Compiler, Isa, intrinsics};
+use cranelift_naplespu::{CompileError, Isa};
 use npu_link::elf::{ElfError, write_object};
 use npu_mc::asm::{Binding, Object, SectionId, SymbolId, SymbolKind};
-use npu_mc::reloc::Reloc;
 use npu_mc::reloc::elf::SCRATCHPAD_SECTION;
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
-use target_lexicon::{Architecture, Triple};
-
-/// The calling convention of functions with the default convention.
-const DEFAULT_CONVENTION: CallConv = CallConv::SystemV;
 
 /// A module that collects functions and data for an object file.
 ///
 /// All functions are in `.text` by default. With [`NpuObjectModule::set_function_sections`] each
 /// function has its own section, so that a linker can drop unused functions.
 pub struct NpuObjectModule {
-    isa: Arc<Isa>,
-    stand_in: OwnedTargetIsa,
-    compiler: Compiler,
-    declarations: ModuleDeclarations,
+    front: Front,
     builder: Builder,
     defined: HashSet<String>,
     function_sections: bool,
@@ -111,20 +101,8 @@ impl NpuObjectModule {
     ///
     /// [`ObjectError::NoStandIn`].
     pub fn new(isa: Arc<Isa>) -> Result<Self, ObjectError> {
-        let triple = Triple {
-            architecture: Architecture::Pulley32,
-            ..Triple::unknown()
-        };
-        let no_stand_in = |why: String| ObjectError::NoStandIn(why);
-        let builder = cranelift_codegen::isa::lookup(triple).map_err(|error| no_stand_in(error.to_string()))?;
-        let stand_in = builder
-            .finish(isa.flags().clone())
-            .map_err(|error| no_stand_in(error.to_string()))?;
         Ok(Self {
-            isa,
-            stand_in,
-            compiler: Compiler::new(),
-            declarations: ModuleDeclarations::default(),
+            front: Front::new(isa).map_err(ObjectError::NoStandIn)?,
             builder: Builder::default(),
             defined: HashSet::new(),
             function_sections: false,
@@ -150,7 +128,7 @@ impl NpuObjectModule {
 
     /// Returns the target that compiles.
     pub fn npu_isa(&self) -> &Arc<Isa> {
-        &self.isa
+        &self.front.isa
     }
 
     /// Returns the object with all definitions.
@@ -201,62 +179,50 @@ impl NpuObjectModule {
             .declare_function(&name, Linkage::Export, &func.signature)
             .map_err(CompileOrModule::module)?;
         let mut ctx = Context::for_function(func.clone());
-        self.compile(id, &mut ctx, &mut ControlPlane::default(), false, line)
+        self.compile(id, &mut ctx, &mut ControlPlane::default(), Names::Text, line)
     }
 
-    fn symbol_of_function(&mut self, id: FuncId) -> SymbolId {
-        let declaration = self.declarations.get_function_decl(id);
-        let name = declaration.linkage_name(id).into_owned();
-        let binding = binding(declaration.linkage);
+    /// Returns the symbol of a declaration.
+    fn symbol_of_declaration(&mut self, (name, linkage): (String, Linkage)) -> SymbolId {
         let symbol = self.builder.symbol(&name);
-        self.builder.bind(symbol, binding);
+        self.builder.bind(symbol, binding(linkage));
         symbol
     }
 
-    fn symbol_of_data(&mut self, id: DataId) -> SymbolId {
-        let declaration = self.declarations.get_data_decl(id);
-        let name = declaration.linkage_name(id).into_owned();
-        let binding = binding(declaration.linkage);
-        let symbol = self.builder.symbol(&name);
-        self.builder.bind(symbol, binding);
-        symbol
-    }
-
-    /// Returns the symbol of a user name in a module: its function or data object, or the name
-    /// itself.
-    fn symbol_of_ids(&mut self, namespace: u32, index: u32) -> SymbolId {
-        let functions = self.declarations.get_functions().count();
-        let data = self.declarations.get_data_objects().count();
-        match namespace {
-            0 if (index as usize) < functions => self.symbol_of_function(FuncId::from_u32(index)),
-            1 if (index as usize) < data => self.symbol_of_data(DataId::from_u32(index)),
-            _ => self.builder.symbol(&format!("u{namespace}:{index}")),
+    /// Returns the symbol of a target; an undeclared one is a symbol with the text of its number.
+    fn symbol_of(&mut self, target: &Target) -> SymbolId {
+        let (declared, undeclared) = match target {
+            Target::Func(id) => (self.front.function(*id), format!("u0:{}", id.as_u32())),
+            Target::Data(id) => (self.front.data(*id), format!("u1:{}", id.as_u32())),
+            Target::Name(name) | Target::Runtime(name) => return self.builder.symbol(name),
+        };
+        match declared {
+            Ok(declared) => self.symbol_of_declaration(declared),
+            Err(_) => self.builder.symbol(&undeclared),
         }
     }
 
-    fn symbol_of_code(
+    fn references(&mut self, references: Vec<npu_link::Reference<Target>>) -> Vec<Reference> {
+        let convert = |reference: npu_link::Reference<Target>| Reference {
+            offset: reference.offset,
+            kind: reference.kind,
+            symbol: self.symbol_of(&reference.target),
+            addend: reference.addend,
+        };
+        references.into_iter().map(convert).collect()
+    }
+
+    /// Returns the references of a definition by the caller of the module.
+    fn references_of(
         &mut self,
-        own: SymbolId,
-        target: &RelocTarget,
-        params: &FunctionParameters,
-        ids: bool,
-    ) -> SymbolId {
-        match target {
-            RelocTarget::Function => own,
-            RelocTarget::Runtime(name) => self.builder.symbol(name),
-            RelocTarget::Name(ExternalName::User(key)) => match params.user_named_funcs().get(*key) {
-                Some(name) if ids => self.symbol_of_ids(name.namespace, name.index),
-                Some(name) => self.builder.symbol(&name.to_string()),
-                None => self.builder.symbol(&key.to_string()),
-            },
-            RelocTarget::Name(ExternalName::LibCall(call)) => {
-                self.builder.symbol(&cranelift_module::default_libcall_names()(*call))
-            }
-            RelocTarget::Name(name) => {
-                let text = name.display(None).to_string();
-                self.builder.symbol(text.strip_prefix('%').unwrap_or(&text))
-            }
-        }
+        name: &str,
+        relocs: impl Iterator<Item = ModuleReloc>,
+    ) -> Result<Vec<Reference>, ObjectError> {
+        let references = front::references(relocs).map_err(|kind| ObjectError::Relocation {
+            name: name.to_owned(),
+            kind,
+        })?;
+        Ok(self.references(references))
     }
 
     fn compile(
@@ -264,46 +230,33 @@ impl NpuObjectModule {
         func: FuncId,
         ctx: &mut Context,
         ctrl: &mut ControlPlane,
-        ids: bool,
+        names: Names,
         line: Option<u32>,
     ) -> Result<(), CompileOrModule> {
-        let (name, linkage) = {
-            let declaration = self.declarations.get_function_decl(func);
-            (declaration.linkage_name(func).into_owned(), declaration.linkage)
-        };
-        self.check(&name, linkage).map_err(CompileOrModule::Module)?;
-        if ids {
-            let declarations = &self.declarations;
-            let count = declarations.get_functions().count();
-            intrinsics::name_calls(&mut ctx.func, |namespace, index| {
-                let is_function = namespace == 0 && (index as usize) < count;
-                let id = is_function.then(|| FuncId::from_u32(index))?;
-                declarations.get_function_decl(id).name.clone()
-            });
+        let declared = self.front.function(func).map_err(CompileOrModule::module)?;
+        let (name, linkage) = declared.clone();
+        self.check(&name, linkage).map_err(CompileOrModule::module)?;
+        if names == Names::Ids {
+            self.front.name_intrinsics(&mut ctx.func);
         }
         // The labels of the original function: the compilation changes it, unless the code is from
         // a cache.
         let labels = self.debug.is_some().then(|| debug::labels(&ctx.func));
-        let code = self
-            .compiler
-            .compile(&self.isa, ctx, ctrl)
-            .map_err(CompileOrModule::Compile)?;
-        let own = self.symbol_of_function(func);
-        let references = code
-            .relocs
-            .iter()
-            .map(|reloc| Reference {
-                offset: reloc.offset,
-                kind: reloc.kind,
-                symbol: self.symbol_of_code(own, &reloc.target, &ctx.func.params, ids),
-                addend: reloc.addend,
-            })
-            .collect();
+        let code = self.front.compiler.compile(&self.front.isa, ctx, ctrl);
+        let code = code.map_err(CompileOrModule::Compile)?;
+        let own = self.symbol_of_declaration(declared);
+        let reference = |reloc: &cranelift_naplespu::code::Reloc| npu_link::Reference {
+            offset: reloc.offset,
+            kind: reloc.kind,
+            target: Target::of_code(&reloc.target, &Target::Func(func), &ctx.func.params, names),
+            addend: reloc.addend,
+        };
+        let references = self.references(code.relocs.iter().map(reference).collect());
         let place = self.define_code(own, &name, &code.bytes, DEFAULT_ALIGN, references);
         let (section, offset) = place.map_err(|error| CompileOrModule::module(error.into()))?;
         let text = self.text_section(&name);
         self.exceptions.add(&mut self.builder, (section, offset), &text, &code);
-        if self.isa.flags().unwind_info() {
+        if self.front.isa.flags().unwind_info() {
             let rows = code.unwind_rows().map_err(CompileOrModule::Compile)?;
             self.frames.add(section, offset, code.pool_start, &rows);
         }
@@ -351,45 +304,9 @@ impl NpuObjectModule {
     }
 
     /// Checks that the name can be defined.
-    fn check(&self, name: &str, linkage: Linkage) -> Result<(), Box<ModuleError>> {
-        if !linkage.is_definable() {
-            return Err(ModuleError::InvalidImportDefinition(name.to_owned()).into());
-        }
-        if self.defined.contains(name) {
-            return Err(ModuleError::DuplicateDefinition(name.to_owned()).into());
-        }
-        Ok(())
-    }
-
-    fn references(
-        &mut self,
-        name: &str,
-        relocs: impl Iterator<Item = ModuleReloc>,
-    ) -> Result<Vec<Reference>, ObjectError> {
-        relocs
-            .map(|reloc| {
-                if reloc.kind != AbsoluteReloc::Abs4 {
-                    return Err(ObjectError::Relocation {
-                        name: name.to_owned(),
-                        kind: format!("{:?}", reloc.kind),
-                    });
-                }
-                let (symbol, offset) = match reloc.name {
-                    ModuleRelocTarget::User { namespace, index } => (self.symbol_of_ids(namespace, index), 0),
-                    ModuleRelocTarget::FunctionOffset(func, offset) => (self.symbol_of_function(func), offset),
-                    ModuleRelocTarget::LibCall(call) => {
-                        (self.builder.symbol(&cranelift_module::default_libcall_names()(call)), 0)
-                    }
-                    ModuleRelocTarget::KnownSymbol(symbol) => (self.builder.symbol(&symbol.to_string()), 0),
-                };
-                Ok(Reference {
-                    offset: reloc.offset,
-                    kind: Reloc::Abs32,
-                    symbol,
-                    addend: reloc.addend.wrapping_add(offset.into()),
-                })
-            })
-            .collect()
+    #[expect(clippy::result_large_err, reason = "the error of Cranelift's trait `Module`")]
+    fn check(&self, name: &str, linkage: Linkage) -> ModuleResult<()> {
+        front::check_definable(name, linkage, self.defined.contains(name))
     }
 }
 
@@ -419,12 +336,6 @@ impl From<CompileOrModule> for ModuleError {
     }
 }
 
-/// Returns the name of the function's symbol: without the `%`.
-fn function_name(name: &UserFuncName) -> String {
-    let text = name.to_string();
-    text.strip_prefix('%').map_or(text.clone(), str::to_owned)
-}
-
 /// Returns the binding of a symbol. Hidden symbols are global: all objects are linked into one
 /// program.
 fn binding(linkage: Linkage) -> Binding {
@@ -436,53 +347,22 @@ fn binding(linkage: Linkage) -> Binding {
 }
 
 impl Module for NpuObjectModule {
-    /// Returns Cranelift's `pulley32`, **not** the target that compiles; see `NpuModule` of
-    /// `naplespu-jit`. [`NpuObjectModule::npu_isa`] returns the real target.
-    fn isa(&self) -> &dyn TargetIsa {
-        &*self.stand_in
-    }
-
-    fn declarations(&self) -> &ModuleDeclarations {
-        &self.declarations
-    }
-
-    fn target_config(&self) -> TargetFrontendConfig {
-        self.isa.frontend_config()
-    }
-
-    fn make_context(&self) -> Context {
-        let mut ctx = Context::new();
-        ctx.func.signature.call_conv = DEFAULT_CONVENTION;
-        ctx
-    }
-
-    fn clear_context(&self, ctx: &mut Context) {
-        ctx.clear();
-        ctx.func.signature.call_conv = DEFAULT_CONVENTION;
-    }
-
-    fn make_signature(&self) -> Signature {
-        Signature::new(DEFAULT_CONVENTION)
-    }
-
-    fn clear_signature(&self, sig: &mut Signature) {
-        sig.clear(DEFAULT_CONVENTION);
-    }
+    front_methods!(front);
 
     fn declare_function(&mut self, name: &str, linkage: Linkage, signature: &Signature) -> ModuleResult<FuncId> {
-        Ok(self.declarations.declare_function(name, linkage, signature)?.0)
+        self.front.declare_function(Some(name), linkage, signature)
     }
 
     fn declare_anonymous_function(&mut self, signature: &Signature) -> ModuleResult<FuncId> {
-        self.declarations.declare_anonymous_function(signature)
+        self.front.declare_function(None, Linkage::Local, signature)
     }
 
     fn declare_data(&mut self, name: &str, linkage: Linkage, writable: bool, tls: bool) -> ModuleResult<DataId> {
-        Ok(self.declarations.declare_data(name, linkage, writable, tls)?.0)
+        self.front.declare_data(Some(name), linkage, writable, tls)
     }
 
     fn declare_anonymous_data(&mut self, writable: bool, tls: bool) -> ModuleResult<DataId> {
-        self.declarations.declare_anonymous_data(writable, tls)
+        self.front.declare_data(None, Linkage::Local, writable, tls)
     }
 
     fn define_function_with_control_plane(
@@ -491,7 +371,7 @@ impl Module for NpuObjectModule {
         ctx: &mut Context,
         ctrl: &mut ControlPlane,
     ) -> ModuleResult<()> {
-        Ok(self.compile(func, ctx, ctrl, true, None)?)
+        Ok(self.compile(func, ctx, ctrl, Names::Ids, None)?)
     }
 
     /// Defines machine code without changes. `relocs` may contain [`AbsoluteReloc::Abs4`], the
@@ -503,12 +383,11 @@ impl Module for NpuObjectModule {
         bytes: &[u8],
         relocs: &[ModuleReloc],
     ) -> ModuleResult<()> {
-        let declaration = self.declarations.get_function_decl(func);
-        let (name, linkage) = (declaration.linkage_name(func).into_owned(), declaration.linkage);
-        self.check(&name, linkage).map_err(|error| *error)?;
+        let (name, linkage) = self.front.function(func)?;
+        self.check(&name, linkage)?;
         let align = alignment_of(&name, Some(alignment))?;
-        let own = self.symbol_of_function(func);
-        let references = self.references(&name, relocs.iter().cloned())?;
+        let own = self.symbol_of_declaration((name.clone(), linkage));
+        let references = self.references_of(&name, relocs.iter().cloned())?;
         self.define_code(own, &name, bytes, align, references)?;
         Ok(())
     }
@@ -516,16 +395,16 @@ impl Module for NpuObjectModule {
     /// Adds a data object to `.data`, `.rodata`, `.bss` or `.tdata`, or to its `custom_section`.
     /// The start-up code copies the section `scratchpad` to the scratchpad.
     fn define_data(&mut self, data: DataId, description: &DataDescription) -> ModuleResult<()> {
-        let declaration = self.declarations.get_data_decl(data);
-        let (name, linkage) = (declaration.linkage_name(data).into_owned(), declaration.linkage);
+        let (name, linkage) = self.front.data(data)?;
+        let declaration = self.declarations().get_data_decl(data);
         let (writable, tls) = (declaration.writable, declaration.tls);
-        self.check(&name, linkage).map_err(|error| *error)?;
+        self.check(&name, linkage)?;
         let (bytes, size) = match &description.init {
             Init::Uninitialized => return Err(ObjectError::NoContents(name).into()),
             Init::Zeros { size } => (&[][..], *size),
             Init::Bytes { contents } => (&contents[..], contents.len()),
         };
-        let references = self.references(&name, description.all_relocs(AbsoluteReloc::Abs4))?;
+        let references = self.references_of(&name, description.all_relocs(AbsoluteReloc::Abs4))?;
         let zeros = bytes.is_empty() && references.is_empty();
         let section = match description.custom_section.as_deref() {
             Some(SCRATCHPAD_SECTION) => self.builder.section(SCRATCHPAD_SECTION, Purpose::Data),
@@ -536,7 +415,7 @@ impl Module for NpuObjectModule {
             None if writable => self.builder.section(".data", Purpose::Data),
             None => self.builder.section(".rodata", Purpose::ReadOnly),
         };
-        let own = self.symbol_of_data(data);
+        let own = self.symbol_of_declaration((name.clone(), linkage));
         let contents = Contents {
             bytes,
             size: u32::try_from(size).map_err(|_| ObjectError::TooLarge(name.clone()))?,

@@ -2,10 +2,11 @@
 
 use crate::builder::{Builder, Contents, DEFAULT_ALIGN, Purpose, Reference};
 use crate::frames::Frames;
+use crate::front::{Names, Target};
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::ir::ExternalName;
-use cranelift_naplespu::code::{CompiledCode, RelocTarget};
+use cranelift_codegen::ir::function::FunctionParameters;
+use cranelift_naplespu::code::CompiledCode;
 use cranelift_naplespu::{Compiler, Isa};
 use npu_link::{Input, Library};
 use npu_mc::asm::SymbolKind;
@@ -37,19 +38,6 @@ impl RuntimeLibrary {
         let code = self.compiler.compile(&self.isa, &mut ctx, &mut ControlPlane::default());
         code.map(Some)
             .map_err(|error| format!("{name} of the runtime: {error}"))
-    }
-}
-
-/// Returns the symbol name of a routine's relocation; all targets are in the runtime.
-fn target_name<'a>(own: &'a str, target: &'a RelocTarget) -> String {
-    match target {
-        RelocTarget::Function => own.to_owned(),
-        RelocTarget::Runtime(name) => (*name).to_owned(),
-        RelocTarget::Name(ExternalName::LibCall(call)) => cranelift_module::default_libcall_names()(*call),
-        RelocTarget::Name(name) => {
-            let text = name.display(None).to_string();
-            text.strip_prefix('%').map_or(text.clone(), str::to_owned)
-        }
     }
 }
 
@@ -110,16 +98,22 @@ impl Library for RuntimeLibrary {
         };
         let mut builder = Builder::default();
         let id = builder.symbol(symbol);
-        let references = code
-            .relocs
-            .iter()
-            .map(|reloc| Reference {
+        let own = Target::Runtime(symbol.to_owned());
+        let mut reference = |reloc: &cranelift_naplespu::code::Reloc| {
+            let target = Target::of_code(&reloc.target, &own, &FunctionParameters::new(), Names::Runtime);
+            // All targets are in the runtime.
+            let (Target::Name(name) | Target::Runtime(name)) = target else {
+                return None;
+            };
+            Some(Reference {
                 offset: reloc.offset,
                 kind: reloc.kind,
-                symbol: builder.symbol(&target_name(symbol, &reloc.target)),
+                symbol: builder.symbol(&name),
                 addend: reloc.addend,
             })
-            .collect();
+        };
+        let references: Option<_> = code.relocs.iter().map(&mut reference).collect();
+        let references = references.ok_or_else(|| format!("{symbol} of the runtime refers to a module"))?;
         let section = builder.section(".text", Purpose::Code);
         let contents = Contents {
             bytes: &code.bytes,

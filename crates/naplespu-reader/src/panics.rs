@@ -7,6 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
+use std::sync::Once;
 
 thread_local! {
     static CAUGHT: Cell<bool> = const { Cell::new(false) };
@@ -62,6 +63,12 @@ pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Panic> {
             place: PLACE.take(),
         }
     })
+}
+
+/// Installs [`hook`] in the process, once, before the present hook.
+pub fn silence_caught() {
+    static INSTALLED: Once = Once::new();
+    INSTALLED.call_once(|| panic::set_hook(hook(panic::take_hook())));
 }
 
 /// Returns a panic hook that records the locations of panics inside [`caught`] without printing

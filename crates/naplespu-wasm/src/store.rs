@@ -199,6 +199,11 @@ impl fmt::Debug for Store {
     }
 }
 
+/// Returns the error for results of other types than the declared ones.
+fn undeclared() -> CallError {
+    CallError::Internal("results of the types that were declared".to_owned())
+}
+
 impl Store {
     /// Creates an empty store on an unused module. Instances get memories at known addresses, a
     /// checked stack of 16 MiB for calls on one thread, and no instruction limit.
@@ -403,32 +408,13 @@ impl Store {
     ///
     /// See [`CallError`].
     pub fn call(&mut self, item: FuncItem, args: &[Value]) -> std::result::Result<Vec<Value>, CallError> {
-        let ty = self
-            .types
-            .get(item.ty)
-            .map_err(|error| CallError::Internal(error.to_string()))?;
-        let fits = args.len() == ty.params.len() && args.iter().zip(&ty.params).all(|(arg, ty)| arg.fits(*ty));
-        if !fits {
-            return Err(CallError::Arguments {
-                expected: ty.params.clone(),
-            });
-        }
-        let args: Vec<DataValue> = args.iter().map(|arg| arg.to_clif()).collect();
-        let results = self
-            .module
-            .call(item.id, &args)
-            .map_err(|error| self.call_error(error))?;
-        let values = results
-            .iter()
-            .zip(&ty.results)
-            .map(|(value, ty)| Value::of_clif(value, *ty));
-        let values: Option<Vec<Value>> = values.collect();
-        values.ok_or_else(|| CallError::Internal("results of the types that were declared".to_owned()))
+        let mut results = self.call_on_threads(item, args, &[0])?;
+        results.pop().ok_or_else(undeclared)
     }
 
     /// Calls a function on several hardware threads at once and returns the results of each thread.
     /// With [`Config::thread_stacks`] the threads share the shadow stack of the instance,
-    /// `stack_bytes` long, in equal parts.
+    /// `stack_bytes` long, in equal parts. The numbers of the threads are ascending.
     ///
     /// # Errors
     ///
@@ -438,41 +424,43 @@ impl Store {
         instance: &Instance,
         item: FuncItem,
         args: &[Value],
-        threads: usize,
+        threads: &[usize],
         stack_bytes: u32,
     ) -> std::result::Result<Vec<Vec<Value>>, CallError> {
-        let ty = self
-            .types
-            .get(item.ty)
-            .map_err(|error| CallError::Internal(error.to_string()))?;
-        if !(args.len() == ty.params.len() && args.iter().zip(&ty.params).all(|(arg, ty)| arg.fits(*ty))) {
-            return Err(CallError::Arguments {
-                expected: ty.params.clone(),
-            });
-        }
         if let Some((global, first)) = instance.stack_pointer {
-            let part = stack_bytes / u32::try_from(threads.max(1)).unwrap_or(u32::MAX);
+            let part = stack_bytes / u32::try_from(threads.len().max(1)).unwrap_or(u32::MAX);
             let part = part & !(STACK_ALIGN - 1);
-            for (thread, number) in (0..threads).zip(0..) {
+            for (&thread, number) in threads.iter().zip(0..) {
                 if let Some(address) = self.module.tls_address(global.data, thread) {
                     self.module.write_word(address, first.saturating_sub(part * number))?;
                 }
             }
         }
+        self.call_on_threads(item, args, threads)
+    }
+
+    fn call_on_threads(
+        &mut self,
+        item: FuncItem,
+        args: &[Value],
+        threads: &[usize],
+    ) -> std::result::Result<Vec<Vec<Value>>, CallError> {
+        let ty = self.types.get(item.ty);
+        let ty = ty.map_err(|error| CallError::Internal(error.to_string()))?;
+        if args.len() != ty.params.len() || !args.iter().zip(&ty.params).all(|(arg, ty)| arg.fits(*ty)) {
+            return Err(CallError::Arguments {
+                expected: ty.params.clone(),
+            });
+        }
         let args: Vec<DataValue> = args.iter().map(|arg| arg.to_clif()).collect();
-        let results = self
-            .module
-            .call_threads(item.id, &args, threads)
-            .map_err(|error| self.call_error(error))?;
+        let results = self.module.call_on(item.id, &args, threads);
+        let results = results.map_err(|error| self.call_error(error))?;
         let values = |list: &Vec<DataValue>| {
-            let values = list
-                .iter()
-                .zip(&ty.results)
-                .map(|(value, ty)| Value::of_clif(value, *ty));
-            values.collect::<Option<Vec<Value>>>()
+            let values = list.iter().zip(&ty.results);
+            values.map(|(value, ty)| Value::of_clif(value, *ty)).collect()
         };
         let results: Option<Vec<Vec<Value>>> = results.iter().map(values).collect();
-        results.ok_or_else(|| CallError::Internal("results of the types that were declared".to_owned()))
+        results.ok_or_else(undeclared)
     }
 
     /// Returns the value of a global.

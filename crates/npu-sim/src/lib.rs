@@ -138,7 +138,7 @@ pub use shared::SCRATCHPAD_SIZE;
 pub use step::{Progress, Step};
 pub use thread::Thread;
 pub use timing::{
-    Awaited, Both, ChromeTrace, FunctionCounters, Issue, KanataTrace, Leg, NetworkCounters, NoSink, PLACES, Place,
-    Report, STALLS, Sink, Stall, ThreadCounters, Timing, TimingConfig, Wait, Waits, WaitsReport,
+    Awaited, ChromeTrace, FunctionCounters, Issue, KanataTrace, Leg, NetworkCounters, NoSink, PLACES, Place, Report,
+    STALLS, Sink, Sinks, Stall, ThreadCounters, Timing, TimingConfig, Wait, Waits, WaitsReport,
 };
 pub use trace::TraceEvent;

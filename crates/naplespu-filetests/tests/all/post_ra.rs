@@ -11,8 +11,6 @@ mod passes;
 use cranelift_naplespu::abi::registers::RegisterSet;
 use cranelift_naplespu::internals::{MachFunction, parse_function, run_pass};
 use passes::{PASSES, straight_line};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -76,44 +74,6 @@ fn every_pass_has_files() {
     }
 }
 
-/// The number of allocations of a thread, and their size in bytes.
-type Allocated = (usize, usize);
-
-/// Counts the allocations of each thread.
-struct Counting;
-
-thread_local! {
-    static ALLOCATED: Cell<Allocated> = const { Cell::new((0, 0)) };
-}
-
-fn count(bytes: usize) {
-    let (blocks, sum) = ALLOCATED.get();
-    ALLOCATED.set((blocks + 1, sum + bytes));
-}
-
-// SAFETY: all functions forward to the system allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size());
-        // SAFETY: the caller ensures the same conditions.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the caller ensures the same conditions.
-        unsafe { System.dealloc(block, layout) }
-    }
-
-    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count(size);
-        // SAFETY: the caller ensures the same conditions.
-        unsafe { System.realloc(block, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
 /// The memory use of each pass is linear: four times the code needs about four times the memory,
 /// not sixteen times.
 ///
@@ -124,15 +84,15 @@ fn memory_grows_with_the_code() {
     let [small, large] = [300, 1200].map(|rounds| parse_function(&straight_line(rounds)).expect("a function"));
     let allocated = |pass: &str, source: &MachFunction| {
         let mut func = source.clone();
-        let (blocks, bytes) = ALLOCATED.get();
-        run_pass(pass, &mut func, RegisterSet::PreserveAll).expect("the pass");
-        let after = ALLOCATED.get();
-        (after.0 - blocks, after.1 - bytes)
+        let memory = allocation_counter::measure(|| {
+            run_pass(pass, &mut func, RegisterSet::PreserveAll).expect("the pass");
+        });
+        (memory.count_total, memory.bytes_total)
     };
     for pass in PASSES {
         let (few, many) = (allocated(pass, &small), allocated(pass, &large));
         // Tables double their size, so the last allocation may account for a factor of two.
-        let grows = |few: usize, many: usize, more: usize| many <= 8 * few + more;
+        let grows = |few: u64, many: u64, more: u64| many <= 8 * few + more;
         assert!(
             grows(few.0, many.0, 64) && grows(few.1, many.1, 4096),
             "{pass}: blocks and bytes for 300 rounds {few:?}, for 1200 {many:?}"

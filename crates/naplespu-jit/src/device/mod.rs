@@ -35,14 +35,14 @@ use crate::error::{DefineError, LinkError};
 use crate::host::HostFunction;
 use crate::npu_module::NpuModule;
 use crate::parallel;
-use crate::program::function_name;
-use crate::target::Names;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{Function, Signature};
 use cranelift_module::{FuncId, Linkage, Module};
 use cranelift_naplespu::Isa;
 use memory::Heap;
+use naplespu_object::front::Names;
+use naplespu_object::front::function_name;
 use std::sync::Arc;
 
 /// An accelerator: cores with hardware threads, memory, and functions.

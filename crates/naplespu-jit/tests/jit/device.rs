@@ -678,20 +678,7 @@ fn kernels_are_replaced_and_freed() {
 
 #[test]
 fn functions_compiled_at_once_are_those_compiled_one_by_one() {
-    let mut text = String::new();
-    for number in 0..60 {
-        text += &format!(
-            "function %f{number}(i32) -> i32 {{\n    fn0 = %f{}(i32) -> i32\nblock0(v0: i32):\n",
-            number + 1
-        );
-        for step in 1..200 + number {
-            text += &format!("    v{step} = imul v{}, v{}\n", step - 1, step / 2);
-        }
-        text += &format!("    v1000 = call fn0(v{})\n    return v1000\n}}\n", 199 + number);
-    }
-    text += "function %f60(i32) -> i32 {\nblock0(v0: i32):\n    return v0\n}\n";
-    text += "function %bad() -> i32 {\nblock0:\n    v0 = get_pinned_reg.i32\n    return v0\n}\n";
-    let functions = cranelift_reader::parse_functions(&text).unwrap();
+    let functions = super::parallel::many("");
     let instructions: usize = functions.iter().map(|func| func.dfg.num_insts()).sum();
     assert!(instructions > 10_000, "too few to be shared between threads");
     let (mut one, mut many) = (device(1, true), device(1, true));

@@ -26,6 +26,8 @@ mod recipe;
 mod threads;
 mod tls;
 mod trace;
+#[cfg(feature = "jit")]
+mod translated;
 
 fn module() -> NpuModule {
     with_flags(&[("opt_level", "speed"), ("regalloc_checker", "true")])

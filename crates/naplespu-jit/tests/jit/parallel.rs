@@ -16,9 +16,12 @@ fn target(level: &str) -> Arc<Isa> {
         .unwrap()
 }
 
-/// Functions that call one another. One is refused and one occurs twice. They are large enough for
-/// several threads.
-fn many() -> Vec<Function> {
+/// A second function with the name of another one.
+const TWICE: &str = "function %f7(i32) -> i32 {\nblock0(v0: i32):\n    return v0\n}\n";
+
+/// Functions that call one another and are large enough for several threads. One is refused. `more`
+/// is the text of other functions.
+pub fn many(more: &str) -> Vec<Function> {
     let mut text = String::new();
     for number in 0..60 {
         text += &format!(
@@ -31,14 +34,14 @@ fn many() -> Vec<Function> {
         text += &format!("    v1000 = call fn0(v{})\n    return v1000\n}}\n", 199 + number);
     }
     text += "function %f60(i32) -> i32 {\nblock0(v0: i32):\n    return v0\n}\n";
-    text += "function %f7(i32) -> i32 {\nblock0(v0: i32):\n    return v0\n}\n";
+    text += more;
     text += "function %bad() -> i32 {\nblock0:\n    v0 = get_pinned_reg.i32\n    return v0\n}\n";
     cranelift_reader::parse_functions(&text).unwrap()
 }
 
 #[test]
 fn threads_give_what_one_gives() {
-    let functions = many();
+    let functions = many(TWICE);
     for level in ["none", "speed"] {
         let (mut one, mut several) = (Program::new(target(level)), Program::new(target(level)));
         let text = |result: &Result<(), DefineError>| result.as_ref().err().map(ToString::to_string);
@@ -73,7 +76,7 @@ fn threads_give_what_one_gives() {
 /// The same for functions with numeric names, as front ends make them.
 #[test]
 fn modules_are_the_same() {
-    let functions = many();
+    let functions = many(TWICE);
     let mut modules = [(); 2].map(|()| NpuModule::new(target("speed")).unwrap());
     let mut results = Vec::new();
     for (module, at_once) in modules.iter_mut().zip([false, true]) {

@@ -245,6 +245,26 @@ fn the_number_of_threads_has_limits() {
     ));
 }
 
+/// A call runs on the threads with the given numbers, also on one that is not the first.
+#[test]
+fn threads_are_chosen() {
+    let mut module = device(2, true);
+    let stumble = define(&mut module, STUMBLE);
+    let args = [-1, -1, -1].map(DataValue::I32);
+    for chosen in [&[3][..], &[0], &[1, 6], &[7, 8, 15]] {
+        let results = module.call_on(stumble, &args, chosen).unwrap();
+        let expected: Vec<_> = chosen
+            .iter()
+            .map(|&thread| vec![DataValue::I32(thread as i32)])
+            .collect();
+        assert_eq!(results, expected);
+    }
+    for wrong in [&[][..], &[16], &[2, usize::MAX]] {
+        let error = module.call_on(stumble, &args, wrong).unwrap_err();
+        assert!(matches!(error, RunError::Threads { available: 16, .. }), "{error}");
+    }
+}
+
 /// Stores 5 and 6 to two cache lines and flushes the first.
 const FLUSH: &str = "
 function %publish(i32) system_v {

@@ -1,40 +1,12 @@
-//! Tests `compile`, `asm`, `link`, `objcopy` and `sim` in sequence, on files.
+//! Tests `compile`, `asm`, `link` and `sim` in sequence, where their output is not text to compare;
+//! `tests/cli/link.trycmd` has the other tests.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
-const KERNEL: &str = "function %sum(i32, i32) -> i32 {
-    fn0 = %scale(i32) -> i32
-block0(v0: i32, v1: i32):
-    v2 = sdiv v0, v1
-    v3 = call fn0(v2)
-    return v3
-}
-function %scale(i32) -> i32 {
-block0(v0: i32):
-    v1 = iconst.i32 3
-    v2 = imul v0, v1
-    return v2
-}
-";
-
-const MAIN: &str = "
-        .globl main
-main:   addi sp, sp, -64
-        store32 ra, 60(sp)
-        movei s0, 100
-        movei s1, 7
-        jmpsr sum
-        lea s1, out
-        store32 s0, (s1)
-        flush s1
-        load32 ra, 60(sp)
-        addi sp, sp, 64
-        jret
-        .data
-out:    .long 0
-";
+const KERNEL: &str = include_str!("../cli/link.in/k.clif");
+const MAIN: &str = include_str!("../cli/link.in/m.s");
 
 struct Folder(tempfile::TempDir);
 
@@ -76,206 +48,6 @@ impl Folder {
         assert_eq!(status, Some(1), "{line}");
         faults
     }
-}
-
-#[test]
-fn a_program_runs_the_same_in_every_format() {
-    let folder = Folder::new();
-    folder.good("link m.o k.o -o p.elf --map p.map");
-    let wanted = folder.good("sim p.elf --dump 0x800000:4");
-    assert!(wanted.starts_with("00800000: 2a 00 00 00\n"), "{wanted}");
-    for name in ["p.hex", "p_mem.hex", "p_mem_standalone.hex", "p.vh", "p.bin"] {
-        folder.good(&format!("objcopy p.elf {name}"));
-        // A flat image contains neither addresses nor an entry point.
-        let place = if name == "p.bin" {
-            " --base 0x400 --pc 0x400"
-        } else {
-            ""
-        };
-        assert_eq!(
-            folder.good(&format!("sim {name} --dump 0x800000:4{place}")),
-            wanted,
-            "{name}"
-        );
-    }
-    // Conversion of one image format to another.
-    folder.good("objcopy p_mem_standalone.hex again.hex");
-    assert_eq!(folder.good("sim again.hex --dump 0x800000:4"), wanted);
-    let map = fs::read_to_string(folder.path("p.map")).unwrap();
-    for part in ["00000400", "k.o", "m.o", "start-up code", "runtime("] {
-        assert!(map.contains(part), "{part}: {map}");
-    }
-}
-
-/// Two files: one throws, and the other catches.
-const CATCHER: &str = "function %entry(i32) -> i32 system_v {
-    sig0 = (i32) -> i32 system_v
-    fn0 = %limited sig0
-block0(v0: i32):
-    try_call fn0(v0), sig0, block1(ret0), [ tag7: block1(exn1), default: block2 ]
-block1(v1: i32):
-    return v1
-block2:
-    v2 = iconst.i32 -1
-    return v2
-}
-; run: %entry(42) == 42
-; run: %entry(4711) == 100
-";
-
-const THROWER: &str = "function %limited(i32) -> i32 system_v {
-    fn0 = %npu_throw(i32, i32, i32) tail
-block0(v0: i32):
-    v1 = iconst.i32 100
-    v2 = icmp ugt v0, v1
-    brif v2, block1, block2
-block1:
-    v3 = iconst.i32 7
-    call fn0(v3, v0, v1)
-    trap user1
-block2:
-    return v0
-}
-";
-
-#[test]
-fn exceptions_of_a_program_are_those_of_a_run() {
-    let folder = Folder::new();
-    fs::write(folder.path("catcher.clif"), CATCHER).unwrap();
-    fs::write(folder.path("thrower.clif"), THROWER).unwrap();
-    fs::write(folder.path("both.clif"), format!("{THROWER}{CATCHER}")).unwrap();
-    assert!(folder.good("run both.clif").contains("2 passed, 0 failed"));
-    let call = "movei s0, 100\n        movei s1, 7\n        jmpsr sum";
-    let throwing = MAIN.replace(call, "movei s0, 4711\n        jmpsr entry");
-    assert_ne!(throwing, MAIN);
-    fs::write(folder.path("t.s"), throwing).unwrap();
-    folder.good("asm --emit=obj -o t.o t.s");
-    for options in ["", " --function-sections"] {
-        for name in ["catcher", "thrower"] {
-            folder.good(&format!("compile --emit=obj{options} -o {name}.o {name}.clif"));
-        }
-        for link in ["", " --gc-sections"] {
-            folder.good(&format!("link t.o catcher.o thrower.o -o t.elf{link}"));
-            folder.good("objcopy t.elf t.hex");
-            for image in ["t.elf", "t.hex"] {
-                let out = folder.good(&format!("sim {image} --dump 0x800000:4"));
-                assert!(out.starts_with("00800000: 64 00 00 00\n"), "{options}{link}: {out}");
-            }
-        }
-    }
-    // Without a handler for the tag, the exception leaves the last frame.
-    fs::write(
-        folder.path("alone.s"),
-        "        .globl main\nmain:   movei s0, 200\n        jmp limited\n",
-    )
-    .unwrap();
-    folder.good("asm --emit=obj -o alone.o alone.s");
-    folder.good("link alone.o thrower.o -o alone.elf");
-    let faults = folder.refused("sim alone.elf");
-    assert!(faults.contains("user250"), "{faults}");
-}
-
-#[test]
-fn layouts_of_the_command_line() {
-    let folder = Folder::new();
-    folder.good("link m.o k.o -o board.elf --layout alveo");
-    let out = folder.good("sim board.elf --dump 0x20800000:4");
-    assert!(out.starts_with("20800000: 2a"), "{out}");
-    fs::write(folder.path("own.toml"), "data = 0x900000\nstacks = \"0x40000\"\n").unwrap();
-    folder.good("link m.o k.o -o own.elf --layout own.toml");
-    let out = folder.good("sim own.elf --dump 0x900000:4");
-    assert!(out.starts_with("00900000: 2a"), "{out}");
-    for (text, part) in [
-        ("data = -1", "`data`"),
-        ("dta = 1", "`dta` is not part of a layout"),
-        ("data = [", "own.toml"),
-        ("code = 2", "`code` must be a multiple of 4"),
-        ("stack_size = 0x7fffffc0", "overlaps the stacks"),
-        ("data = 0xffffffff", "goes past the end of memory"),
-    ] {
-        fs::write(folder.path("own.toml"), text).unwrap();
-        let faults = folder.refused("link m.o k.o -o own.elf --layout own.toml");
-        assert!(faults.contains(part), "{text}: {faults}");
-    }
-}
-
-#[test]
-fn faults_of_files_and_symbols() {
-    let folder = Folder::new();
-    let faults = folder.refused("link m.o -o p.elf");
-    assert_eq!(faults, "error: undefined symbol `sum`, used by m.o:(.text)\n");
-    let faults = folder.refused("link m.o k.o k.o -o p.elf");
-    assert!(
-        faults.contains("duplicate symbol `sum`: k.o:(.text) and k.o:(.text); is k.o given twice?\n"),
-        "{faults}"
-    );
-    assert!(faults.contains("duplicate symbol `scale`"), "{faults}");
-    let faults = folder.refused("link k.o -o p.elf");
-    assert!(
-        faults.contains("undefined symbol `main`; the start-up code calls it: `--entry`"),
-        "{faults}"
-    );
-    let faults = folder.refused("link k.o --nostdlib -o p.elf");
-    assert!(
-        faults.contains("undefined symbol `main`; the program starts there; `--entry`"),
-        "{faults}"
-    );
-    // The message lists all unreadable files.
-    let faults = folder.refused("link k.clif m.s -o p.elf");
-    assert!(faults.contains("k.clif") && faults.contains("m.s"), "{faults}");
-    let whole = fs::read(folder.path("k.o")).unwrap();
-    fs::write(folder.path("cut.o"), &whole[..whole.len() / 2]).unwrap();
-    assert!(folder.refused("link m.o cut.o -o p.elf").starts_with("error: cut.o: "));
-    assert!(folder.refused("sim k.o").contains("link it first"));
-    // Files that are neither objects nor images.
-    for tool in ["nm", "size", "objdump -h", "link"] {
-        let faults = folder.refused(&format!("{tool} m.s"));
-        assert_eq!(faults, "error: m.s: not an ELF file; it seems to be text\n");
-    }
-    fs::write(folder.path("a.wasm"), b"\0asm\x01\0\0\0").unwrap();
-    for (line, kind) in [
-        ("sim m.s", "text"),
-        ("objcopy m.s p.bin", "text"),
-        ("sim a.wasm", "a WebAssembly module"),
-    ] {
-        let faults = folder.refused(line);
-        assert!(
-            faults.contains(&format!("not an image, it seems to be {kind}; ")),
-            "{line}: {faults}"
-        );
-    }
-    // An explicit format overrides detection.
-    folder.good("objcopy -I flat m.s p.bin");
-    fs::remove_file(folder.path("p.bin")).unwrap();
-    let faults = folder.refused("wasm k.o");
-    assert_eq!(
-        faults,
-        "error: k.o: neither a WebAssembly module nor the text of one; it seems to be an ELF file\n"
-    );
-    assert!(!Path::new(&folder.path("p.elf")).exists());
-}
-
-#[test]
-fn symbols_and_sizes() {
-    let folder = Folder::new();
-    assert_eq!(
-        folder.good("nm m.o"),
-        "00000000 T main\n00000000 d out\n         U sum\n"
-    );
-    assert_eq!(folder.good("nm -u m.o"), "         U sum\n");
-    let of_kernel = folder.good("nm -n k.o");
-    assert!(of_kernel.ends_with(" T scale\n"), "{of_kernel}");
-    folder.good("link m.o k.o -o p.elf");
-    let symbols = folder.good("nm -n p.elf");
-    assert!(
-        symbols.contains("00000400 T _start\n") && symbols.contains("00800000 d out\n"),
-        "{symbols}"
-    );
-    assert_eq!(
-        folder.good("size m.o"),
-        "   text\t   data\t    bss\t    dec\t    hex\tfilename\n     48\t      4\t      0\t     52\t     34\tm.o\n"
-    );
-    assert!(folder.refused("nm m.s").contains("m.s: "));
 }
 
 #[test]
@@ -480,123 +252,38 @@ fn archive(folder: &Folder, members: &[&str]) -> Vec<u8> {
     bytes
 }
 
-/// The expected text follows `docs/machine/formats.md` and is written by hand.
-#[test]
-fn a_dump_of_an_object() {
-    let folder = Folder::new();
-    let source = "main:   addi sp, sp, -64
-        jmpsr sum
-        beqz s0, end
-        lea s1, out + 4
-end:    jret
-        .zero 16
-        .long 1
-        .data
-out:    .long 0, 0
-";
-    fs::write(folder.path("d.s"), source).unwrap();
-    folder.good("asm --emit=obj -o d.o d.s");
-    let text = "
-d.o:     file format elf32-naplespu
-
-
-Disassembly of section .text:
-
-00000000 <main>:
-   0:\t44f7de00 \taddi sp, sp, -64
-   4:\t79000000 \tjmpsr 0
-\t\t\t4: R_NPU_BRANCH\tsum
-   8:\t7500000c \tbeqz s0, 12 <end>
-   c:\t61040000 \tmoveih s1, 0
-\t\t\tc: R_NPU_ABS_HIGH_LEA\t.data+0x4
-  10:\t60040000 \tmoveil s1, 0
-\t\t\t10: R_NPU_ABS_LOW_LEA\t.data+0x4
-
-00000014 <end>:
-  14:\t73000000 \tjret
-\t...
-  28:\t00000001 \t.long 0x00000001
-";
-    assert_eq!(folder.good("objdump -dr d.o"), text);
-    assert_eq!(folder.good("objdump --disassemble --reloc d.o"), text);
-    let (status, _, usage) = folder.run("objdump d.o");
-    assert!(status == Some(2) && usage.contains("--disassemble"), "{usage}");
-    // In a linked program, branches show their targets, and `disasm` prints symbols.
-    folder.good("link m.o k.o -o p.elf");
-    let text = folder.good("objdump -d p.elf -j .text");
-    assert!(
-        text.contains(" <sum>\n") && text.contains("\n00000400 <_start>:\n"),
-        "{text}"
-    );
-    let text = folder.good("disasm p.elf");
-    assert!(text.starts_with("_start:\n") && text.contains("\nscale:\n"), "{text}");
-}
-
-/// Each source line precedes its instructions: in objects, with one section per function, and in
-/// programs.
-#[test]
-fn a_dump_with_lines_of_the_source() {
+/// Compares the output of a tool with that of a subcommand, line by line in any order.
+fn prints_the_same(tool: &str, lines: [&str; 2]) {
     let folder = Folder::new();
     folder.good("link m.o k.o -o p.elf");
-    folder.good("compile --emit=obj --function-sections -o s.o k.clif");
-    for name in ["k.o", "s.o", "p.elf"] {
-        let text = folder.good(&format!("objdump -S {name}"));
-        let (_, scale) = text.split_once("<scale>:\n").unwrap();
-        let lines: Vec<&str> = scale.lines().collect();
-        assert_eq!(lines[0], "    v2 = imul v0, v1", "{name}: {text}");
-        assert!(
-            lines[1].ends_with("mulli s0, s0, 3") && lines[2] == "    return v2",
-            "{name}: {text}"
-        );
-    }
-    // Without the source file only line numbers are printed.
-    fs::remove_file(folder.path("k.clif")).unwrap();
-    assert!(folder.good("objdump --source p.elf").contains("\nk.clif:11\n"));
-}
-
-/// GNU objdump prints the same sections and symbols. It reads the file as a 32-bit ELF file of an
-/// unknown machine.
-#[test]
-#[ignore = "wants objdump of GNU binutils"]
-fn gnu_objdump_prints_the_same() {
-    let folder = Folder::new();
-    folder.good("link m.o k.o -o p.elf");
-    for name in ["m.o", "k.o", "p.elf"] {
-        for option in ["-h", "-t"] {
-            let output = Command::new("objdump")
-                .args([option, name])
-                .current_dir(folder.0.path())
-                .output()
-                .unwrap();
+    for line in lines {
+        for name in ["m.o", "k.o", "p.elf"] {
+            let mut command = Command::new(tool);
+            command.args(line.split(' ').skip(1)).arg(name);
+            let output = command.current_dir(folder.0.path()).output().unwrap();
             let theirs = String::from_utf8_lossy(&output.stdout).replace("elf32-little", "elf32-naplespu");
-            let ours = folder.good(&format!("objdump {option} {name}"));
-            assert_eq!(ours.trim_end(), theirs.trim_end(), "{option} {name}");
-        }
-    }
-}
-
-/// llvm-nm prints the same letters and values.
-#[test]
-#[ignore = "wants llvm-nm"]
-fn llvm_nm_prints_the_same() {
-    let folder = Folder::new();
-    folder.good("link m.o k.o -o p.elf");
-    for name in ["m.o", "k.o", "p.elf"] {
-        for option in ["-n", "-p"] {
-            let output = Command::new("llvm-nm")
-                .args([option, name])
-                .current_dir(folder.0.path())
-                .output()
-                .unwrap();
-            let theirs = String::from_utf8_lossy(&output.stdout).into_owned();
             let sorted = |text: &str| {
-                let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+                let mut lines: Vec<String> = text.trim_end().lines().map(str::to_owned).collect();
                 lines.sort();
                 lines
             };
-            assert_eq!(sorted(&folder.good(&format!("nm {name}"))), sorted(&theirs), "{name}");
+            let ours = folder.good(&format!("{line} {name}"));
+            assert_eq!(sorted(&ours), sorted(&theirs), "{line} {name}");
         }
     }
+}
+
+/// GNU objdump reads the file as a 32-bit ELF file of an unknown machine.
+#[test]
+#[ignore = "wants objdump of GNU binutils"]
+fn gnu_objdump_prints_the_same() {
+    prints_the_same("objdump", ["objdump -h", "objdump -t"]);
+}
+
+#[test]
+#[ignore = "wants llvm-nm"]
+fn llvm_nm_prints_the_same() {
+    prints_the_same("llvm-nm", ["nm -n", "nm"]);
 }
 
 /// A WebAssembly module as a program on the device has the same results as on the host: on one

@@ -41,7 +41,7 @@ fn call(store: &mut Store, instance: &Instance, name: &str, args: &[i32], thread
         panic!("no {name}");
     };
     let args: Vec<Value> = args.iter().map(|&arg| Value::I32(arg)).collect();
-    let results = store.call_threads(instance, item, &args, threads, 0x1_0000);
+    let results = store.call_threads(instance, item, &args, &Vec::from_iter(0..threads), 0x1_0000);
     let results = results.unwrap_or_else(|error| panic!("{name}: {error}"));
     results
         .into_iter()

@@ -478,7 +478,7 @@ impl Core {
                 self.recording = None;
                 return now;
             }
-            if self.stretch_ended && !S::LISTENS && !network.shared && !self.every_cycle {
+            if self.stretch_ended && !sink.listens() && !network.shared && !self.every_cycle {
                 self.stretch_ended = false;
                 let from = self.now;
                 self.replay(machine, until, budget);

@@ -26,7 +26,9 @@ pub struct Issue {
 /// cores.
 pub trait Sink {
     /// Whether the receiver uses events. If not, the model may replay cycles that it has recorded.
-    const LISTENS: bool = true;
+    fn listens(&self) -> bool {
+        true
+    }
 
     /// Reports that an instruction issued.
     fn issue(&mut self, issue: &Issue) {
@@ -83,64 +85,60 @@ pub trait Sink {
 pub struct NoSink;
 
 impl Sink for NoSink {
-    const LISTENS: bool = false;
+    fn listens(&self) -> bool {
+        false
+    }
 }
 
-/// Two receivers of all events.
-#[derive(Debug)]
-pub struct Both<'a, A, B>(
-    /// The receiver that gets each event first.
-    pub &'a mut A,
-    /// The receiver that gets each event second.
-    pub &'a mut B,
-);
+/// Receivers that each get all events, in this order.
+#[derive(Default)]
+pub struct Sinks<'a>(pub Vec<&'a mut dyn Sink>);
 
-impl<A: Sink, B: Sink> Sink for Both<'_, A, B> {
-    const LISTENS: bool = A::LISTENS || B::LISTENS;
+impl Sink for Sinks<'_> {
+    fn listens(&self) -> bool {
+        self.0.iter().any(|sink| sink.listens())
+    }
 
     fn issue(&mut self, issue: &Issue) {
-        self.0.issue(issue);
-        self.1.issue(issue);
+        self.0.iter_mut().for_each(|sink| sink.issue(issue));
     }
 
     fn stall(&mut self, thread: usize, cause: Stall, from: u64, to: u64) {
-        self.0.stall(thread, cause, from, to);
-        self.1.stall(thread, cause, from, to);
+        self.0.iter_mut().for_each(|sink| sink.stall(thread, cause, from, to));
     }
 
     fn operand(&mut self, thread: usize, register: u8) {
-        self.0.operand(thread, register);
-        self.1.operand(thread, register);
+        self.0.iter_mut().for_each(|sink| sink.operand(thread, register));
     }
 
     fn barrier_opens(&mut self, thread: usize, last: usize) {
-        self.0.barrier_opens(thread, last);
-        self.1.barrier_opens(thread, last);
+        self.0.iter_mut().for_each(|sink| sink.barrier_opens(thread, last));
     }
 
     fn left_barrier(&mut self, thread: usize, from: u64, to: u64) {
-        self.0.left_barrier(thread, from, to);
-        self.1.left_barrier(thread, from, to);
+        self.0.iter_mut().for_each(|sink| sink.left_barrier(thread, from, to));
     }
 
     fn data_miss(&mut self, cycle: u64, thread: usize, line: u32) {
-        self.0.data_miss(cycle, thread, line);
-        self.1.data_miss(cycle, thread, line);
+        self.0.iter_mut().for_each(|sink| sink.data_miss(cycle, thread, line));
     }
 
     fn load_missed(&mut self, thread: usize, register: u8, line: u32) {
-        self.0.load_missed(thread, register, line);
-        self.1.load_missed(thread, register, line);
+        self.0
+            .iter_mut()
+            .for_each(|sink| sink.load_missed(thread, register, line));
     }
 
     fn instruction_miss(&mut self, cycle: u64, thread: usize, pc: u32) {
-        self.0.instruction_miss(cycle, thread, pc);
-        self.1.instruction_miss(cycle, thread, pc);
+        self.0
+            .iter_mut()
+            .for_each(|sink| sink.instruction_miss(cycle, thread, pc));
     }
 
     fn line_asked_for(&mut self, core: usize, line: u32, instructions: bool, legs: &[Leg]) {
-        self.0.line_asked_for(core, line, instructions, legs);
-        self.1.line_asked_for(core, line, instructions, legs);
+        self.0
+            .iter_mut()
+            .for_each(|sink| sink.line_asked_for(core, line, instructions, legs));
     }
 }
 

@@ -5,7 +5,7 @@ use npu_link::{Placement, link};
 use npu_mc::asm::{Options, assemble};
 use npu_mc::{Reg, SReg};
 use npu_sim::{
-    Awaited, Both, Config, Halt, Issue, Machine, Report, Stall, Timing, TimingConfig, Wait, Waits, WaitsReport,
+    Awaited, Config, Halt, Issue, Machine, Report, Sinks, Stall, Timing, TimingConfig, Wait, Waits, WaitsReport,
 };
 
 /// The maximum number of instructions of a program.
@@ -70,7 +70,7 @@ fn waits(source: &str, threads: u32, cores: usize) -> WaitsReport {
     let mut timing = Timing::new(TimingConfig::default());
     let (mut waits, mut issues) = (Waits::new(), 0);
     let mut count = |_: &Issue| issues += 1;
-    let halt = machine.run_timed(&mut timing, LIMIT, &mut Both(&mut waits, &mut count));
+    let halt = machine.run_timed(&mut timing, LIMIT, &mut Sinks(vec![&mut waits, &mut count]));
     assert_eq!(halt, Halt::Ended);
     assert!(issues > 0);
     let report = waits.report();

@@ -1,5 +1,6 @@
 //! All tests of the crate.
 
+mod cli;
 mod docs;
 mod fail;
 mod hostile;

@@ -8,11 +8,11 @@ use naplespu_filetests::file::call_simulated;
 use naplespu_filetests::interpret;
 use naplespu_filetests::lines::{CallError, RunLines};
 use naplespu_filetests::outcome::Finding;
+use naplespu_filetests::reduce::{self, Candidate};
 use naplespu_jit::Program;
 use naplespu_jit::parallel::Worker;
 use naplespu_reader::panics::caught;
 use naplespu_reader::{ClifFile, Config};
-use naplespu_reduce::Candidate;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -56,17 +56,14 @@ const STEPS: u64 = 1000;
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Outcome {
-    let file = input::read_clif(&args.file)?;
-    let config = input::config_of(&file, &args.target.settings)?;
-    config.isa().map_err(|e| Stop::Fault(e.to_string()))?;
-    input::report(&file, &input::verify(&file, &config))?;
+    let input::Loaded { file, config, .. } = input::load(&args.file, &args.target.settings)?;
     let check = Check::of(args, config)?;
     let whole = Candidate::of(&file);
     if !check.holds(&whole)? {
         return Err(Stop::Fault(format!("nothing to reduce: {}", check.absent())));
     }
     let (mut tried, mut fault) = (0u32, None);
-    let small = naplespu_reduce::file(whole, args.tries, |candidate| {
+    let small = reduce::file(whole, args.tries, |candidate| {
         // After an error no candidate holds, so the reduction ends soon.
         if fault.is_some() {
             return false;

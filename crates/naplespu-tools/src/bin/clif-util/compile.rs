@@ -7,7 +7,7 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
 use cranelift_naplespu::explain::Explanation;
 use cranelift_naplespu::{CompileError, Isa, Pass, Stage, StageRequest, timing};
-use naplespu_jit::parallel::{self, Worker};
+use naplespu_jit::parallel::Worker;
 use naplespu_object::{CompileOrModule, NpuObjectModule, ObjectError};
 use naplespu_reader::panics::caught;
 use naplespu_reader::{ClifFile, Diagnostic, FunctionCase};
@@ -167,15 +167,11 @@ pub fn run(args: &Args) -> Outcome {
         rules: args.explain.contains(&Matter::Rules),
         forms,
     };
-    let file = input::read_clif(&args.file)?;
-    let config = input::config_of(&file, &args.target.settings)?;
-    let isa = config.isa().map_err(|e| Stop::Fault(e.to_string()))?;
+    let input::Loaded { file, config, isa } = input::load(&args.file, &args.target.settings)?;
     let isa = args
         .disable_pass
         .iter()
         .fold(args.cache.with_cache(&isa)?, |isa, &Left(pass)| isa.without_pass(pass));
-    input::report(&file, &input::verify(&file, &config))?;
-
     let alone = shown.forms.iter().find(|form| matches!(form, Form::Obj | Form::Html));
     if let Some(form) = alone {
         if shown.forms.len() > 1 || others {
@@ -190,33 +186,21 @@ pub fn run(args: &Args) -> Outcome {
         };
     }
     let mut out = Vec::new();
-    let mut faults = Vec::new();
     timing::set_enabled(args.time_passes);
-    let results = parallel::map(
-        file.functions.iter().collect(),
-        |case| case.func.dfg.num_insts(),
-        |worker, case| caught(|| compile(&isa, worker, &case.func, &shown)),
-    );
-    for (case, result) in file.functions.iter().zip(results) {
-        match result {
-            Ok(Ok((bytes, unresolved))) => {
-                if unresolved > 0 && shown.forms.contains(&Form::Bytes) {
-                    output::report(&format!(
-                        "warning: the bytes of {} have {unresolved} references that are not resolved; -D shows them\n",
-                        case.name
-                    ));
-                }
-                if !shown.raw && file.functions.len() > 1 {
-                    let gap = if out.is_empty() { "" } else { "\n" };
-                    out.extend_from_slice(format!("{gap};; function {}\n", case.name).as_bytes());
-                }
-                out.extend_from_slice(&bytes);
-            }
-            Ok(Err(error)) => faults.extend(self::faults(&file, case, &error)),
-            Err(panic) => faults.push(input::panicked(&file, case, "the compiler panicked", &panic)),
+    let compiled = input::compile_all(&file, |worker, case| compile(&isa, worker, &case.func, &shown))?;
+    for (case, (bytes, unresolved)) in file.functions.iter().zip(compiled) {
+        if unresolved > 0 && shown.forms.contains(&Form::Bytes) {
+            output::report(&format!(
+                "warning: the bytes of {} have {unresolved} references that are not resolved; -D shows them\n",
+                case.name
+            ));
         }
+        if !shown.raw && file.functions.len() > 1 {
+            let gap = if out.is_empty() { "" } else { "\n" };
+            out.extend_from_slice(format!("{gap};; function {}\n", case.name).as_bytes());
+        }
+        out.extend_from_slice(&bytes);
     }
-    input::report(&file, &faults)?;
     output::write(args.output.as_deref(), &out)?;
     if args.time_passes {
         output::print(timing::take().to_string().as_bytes())?;

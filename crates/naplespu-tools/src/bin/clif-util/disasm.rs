@@ -2,10 +2,6 @@
 
 use crate::{Outcome, Stop, input, output};
 use clap::ValueEnum;
-use cranelift_codegen::Context;
-use cranelift_codegen::control::ControlPlane;
-use cranelift_naplespu::Compiler;
-use naplespu_reader::panics::caught;
 use naplespu_reader::{Diagnostic, Source};
 use naplespu_tools::assembly::add_function;
 use npu_link::elf::EntryPlace;
@@ -272,32 +268,14 @@ fn line(row: &Row) -> String {
 
 /// Returns the functions of a CLIF file in order, with their names and the references between them.
 fn compiled(args: &Args) -> Result<Input, Stop> {
-    let file = input::read_clif(&args.file)?;
-    let config = input::config_of(&file, &[])?;
-    let isa = config.isa().map_err(|e| Stop::Fault(e.to_string()))?;
-    input::report(&file, &input::verify(&file, &config))?;
+    let input::Loaded { file, isa, .. } = input::load(&args.file, &[])?;
+    let codes = input::compile_all(&file, |worker, case| worker.compile(&isa, &case.func))?;
     let mut input = Input::default();
-    let mut faults = Vec::new();
     let mut address = args.base;
-    let (mut compiler, mut ctx) = (Compiler::new(), Context::new());
-    for case in &file.functions {
-        ctx.clear();
-        ctx.func = case.func.clone();
-        let code = match caught(|| compiler.compile(&isa, &mut ctx, &mut ControlPlane::default())) {
-            Ok(Ok(code)) => code,
-            Ok(Err(error)) => {
-                faults.extend(crate::compile::faults(&file, case, &error));
-                continue;
-            }
-            Err(panic) => {
-                faults.push(input::panicked(&file, case, "the compiler panicked", &panic));
-                continue;
-            }
-        };
+    for (case, code) in file.functions.iter().zip(codes) {
         add_function(&mut input, &case.func, &code, address);
         address = address.wrapping_add(code.bytes.len() as u32);
     }
-    input::report(&file, &faults)?;
     Ok(input)
 }
 

@@ -1,9 +1,10 @@
 //! Input files and settings of the command line.
 
-use crate::Stop;
-use cranelift_naplespu::CodeCache;
+use crate::{Stop, fault};
 use cranelift_naplespu::isa::{Isa, Triple};
+use cranelift_naplespu::{CodeCache, CompileError};
 use naplespu_cache::Cache;
+use naplespu_jit::parallel::{self, Worker};
 use naplespu_reader::config::{FileConfigs, TARGET};
 use naplespu_reader::panics::{Panic, PanicIn, caught};
 use naplespu_reader::{ClifFile, Config, Diagnostic, ForcedTarget, FunctionCase};
@@ -42,7 +43,7 @@ impl CacheArgs {
         let Some(place) = &self.cache else {
             return Ok(None);
         };
-        let cache = Cache::open(place).map_err(|e| Stop::Fault(e.to_string()))?;
+        let cache = Cache::open(place).map_err(fault)?;
         Ok(Some(Arc::new(cache)))
     }
 
@@ -88,6 +89,49 @@ pub fn read_clif(path: &Path) -> Result<ClifFile, Stop> {
     let file = ClifFile::parse(&name, &bytes);
     report(&file, &file.faults)?;
     Ok(file)
+}
+
+/// A valid file with its configuration.
+pub struct Loaded {
+    /// The file.
+    pub file: ClifFile,
+    /// Its configuration with the settings of the command line.
+    pub config: Config,
+    /// The target.
+    pub isa: Arc<Isa>,
+}
+
+/// Reads a CLIF file for its target. Reports its errors, and fails if it has any.
+pub fn load(path: &Path, settings: &[String]) -> Result<Loaded, Stop> {
+    let file = read_clif(path)?;
+    let config = config_of(&file, settings)?;
+    let isa = config.isa().map_err(fault)?;
+    report(&file, &verify(&file, &config))?;
+    Ok(Loaded { file, config, isa })
+}
+
+/// Compiles the functions of a file on several threads, by `work`. Reports the errors of all
+/// functions, and fails if there are any.
+pub fn compile_all<T: Send>(
+    file: &ClifFile,
+    work: impl Fn(&mut Worker, &FunctionCase) -> Result<T, CompileError> + Sync + Send,
+) -> Result<Vec<T>, Stop> {
+    let results = parallel::map(
+        file.functions.iter().collect(),
+        |case| case.func.dfg.num_insts(),
+        |worker, case| caught(|| work(worker, case)),
+    );
+    let mut faults = Vec::new();
+    let mut compiled = Vec::new();
+    for (case, result) in file.functions.iter().zip(results) {
+        match result {
+            Ok(Ok(result)) => compiled.push(result),
+            Ok(Err(error)) => faults.extend(crate::compile::faults(file, case, &error)),
+            Err(panic) => faults.push(panicked(file, case, "the compiler panicked", &panic)),
+        }
+    }
+    report(file, &faults)?;
+    Ok(compiled)
 }
 
 /// Returns the configuration for a file: its first `target` line for this target with the `set`

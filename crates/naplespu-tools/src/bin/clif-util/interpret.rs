@@ -3,8 +3,7 @@
 use crate::{Outcome, input, output, run_lines};
 use cranelift_interpreter::environment::FunctionStore;
 use naplespu_filetests::interpret;
-use naplespu_filetests::lines::{CallError, RunLines};
-use naplespu_filetests::outcome::Finding;
+use naplespu_filetests::lines::CallError;
 use naplespu_filetests::{Options, Summary, Verdict};
 use std::path::{Path, PathBuf};
 
@@ -33,24 +32,16 @@ fn run_file(args: &Args, path: &Path, summary: &mut Summary) -> Outcome {
     let file = input::read_clif(path)?;
     let config = input::config_of(&file, &[])?;
     input::report(&file, &input::verify(&file, &config))?;
-    let mut faults = Vec::new();
-    let mut lines = RunLines::collect(&file, false, &mut faults);
-    input::report(&file, &faults)?;
+    let lines = run_lines::collect(&file)?;
     let mut store = FunctionStore::default();
     for case in &file.functions {
         store.add(case.name.clone(), &case.func);
     }
-    let mut findings = vec![Finding::default(); file.functions.len()];
-    let mut failures = Vec::new();
-    lines.execute(
-        &file,
-        "the interpreter",
-        &mut findings,
-        &mut failures,
-        |case, values| interpret::call(&store, &case.name, values, args.max_steps).map_err(CallError::from),
-    );
+    let (outcomes, failures) = run_lines::execute(lines, &file, "the interpreter", |case, values| {
+        interpret::call(&store, &case.name, values, args.max_steps).map_err(CallError::from)
+    });
     let mut text = String::new();
-    for line in lines.outcomes(&file) {
+    for line in outcomes {
         summary.lines.add(line.verdict);
         for printed in &line.printed {
             text += &format!("{printed}\n");

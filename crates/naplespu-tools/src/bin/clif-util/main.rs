@@ -13,6 +13,7 @@ mod asm;
 mod bugpoint;
 mod compile;
 mod disasm;
+mod execute;
 mod explain;
 mod gdb;
 mod html;
@@ -25,22 +26,18 @@ mod objcopy;
 mod objdump;
 mod output;
 mod print;
-mod profile;
 mod prove;
 mod run;
 mod run_lines;
 mod sim;
-mod sim_report;
-mod sim_trace;
-mod sim_waits;
-mod speed_args;
 mod test;
-mod timing_args;
 mod wasm;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 use naplespu_reader::panics;
+use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Compile, assemble, run, test and inspect CLIF and NPU code.
@@ -93,6 +90,18 @@ enum Stop {
 
 type Outcome = Result<(), Stop>;
 
+/// Returns an error that is not reported yet.
+fn fault(error: impl ToString) -> Stop {
+    Stop::Fault(error.to_string())
+}
+
+impl Stop {
+    /// Returns the error of an operation on a file.
+    fn of_file(path: &Path, error: &std::io::Error) -> Self {
+        Self::Fault(format!("{}: {error}", path.display()))
+    }
+}
+
 /// The exit status after a panic, as for any Rust program.
 const PANICKED: u8 = 101;
 
@@ -106,11 +115,11 @@ impl From<std::io::Error> for Stop {
 }
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(arguments(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
-    std::panic::set_hook(panics::hook(std::panic::take_hook()));
+    panics::silence_caught();
     // Deeply nested or very long functions need more stack than the main thread has.
     let outcome = naplespu_filetests::runner::with_large_stack(|| match cli.command {
         Command::Asm(args) => asm::run(&args),
@@ -151,6 +160,26 @@ fn main() -> ExitCode {
             ExitCode::from(PANICKED)
         }
     }
+}
+
+/// Returns the arguments of the command line. The file of `sim --trace=kanata FILE` and `sim
+/// --trace=chrome FILE` becomes a part of the option.
+fn arguments(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut joined: Vec<OsString> = Vec::new();
+    for arg in args {
+        let is_sim = joined.get(1).is_some_and(|command| command == "sim");
+        match joined
+            .last_mut()
+            .filter(|last| is_sim && (*last == "--trace=kanata" || *last == "--trace=chrome"))
+        {
+            Some(last) => {
+                last.push(":");
+                last.push(arg);
+            }
+            None => joined.push(arg),
+        }
+    }
+    joined
 }
 
 /// Reports an error in the command line with the usage of the subcommand, or prints help.

@@ -8,9 +8,7 @@ use std::path::Path;
 /// Writes bytes to a file, or to standard output.
 pub fn write(path: Option<&Path>, bytes: &[u8]) -> Result<(), Stop> {
     match path {
-        Some(path) if path.as_os_str() != "-" => {
-            fs::write(path, bytes).map_err(|e| Stop::Fault(format!("{}: {e}", path.display())))
-        }
+        Some(path) if path.as_os_str() != "-" => fs::write(path, bytes).map_err(|error| Stop::of_file(path, &error)),
         _ => print(bytes),
     }
 }

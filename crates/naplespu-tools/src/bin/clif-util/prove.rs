@@ -80,14 +80,10 @@ struct Counts {
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Outcome {
     if let Some(folder) = &args.dump {
-        std::fs::create_dir_all(folder).map_err(|error| Stop::Fault(format!("{}: {error}", folder.display())))?;
+        std::fs::create_dir_all(folder).map_err(|error| Stop::of_file(folder, &error))?;
     }
-    let cache = match &args.cache {
-        Some(folder) => {
-            Some(AnswerCache::open(folder).map_err(|error| Stop::Fault(format!("{}: {error}", folder.display())))?)
-        }
-        None => None,
-    };
+    let open = |folder: &PathBuf| AnswerCache::open(folder).map_err(|error| Stop::of_file(folder, &error));
+    let cache = args.cache.as_ref().map(open).transpose()?;
     let mut counts = Counts::default();
     let mut worst = Ok(());
     for file in &args.files {
@@ -125,15 +121,12 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 fn prove_file(args: &Args, cache: Option<&AnswerCache>, path: &Path, counts: &mut Counts) -> Outcome {
-    let file = input::read_clif(path)?;
-    let config = input::config_of(&file, &args.target.settings)?;
-    let isa = config.isa().map_err(|e| Stop::Fault(e.to_string()))?;
+    let input::Loaded { file, isa, .. } = input::load(path, &args.target.settings)?;
     let isa = args
         .disable_pass
         .iter()
         .fold((*isa).clone(), |isa, &Left(pass)| isa.without_pass(pass));
     let isa = Arc::new(isa);
-    input::report(&file, &input::verify(&file, &config))?;
     let options = Options {
         timeout: Duration::from_secs(args.timeout),
         solver: args.solver.clone(),

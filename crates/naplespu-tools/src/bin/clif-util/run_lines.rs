@@ -1,7 +1,11 @@
-//! The common loop of `run` and `interpret` over all files, and the summary line.
+//! The run lines of files, for `run`, `interpret` and the cost in the HTML page.
 
-use crate::{Outcome, Stop, output};
+use crate::{Outcome, Stop, input, output};
+use cranelift_codegen::data_value::DataValue;
 use naplespu_filetests::Summary;
+use naplespu_filetests::lines::{CallError, RunLines};
+use naplespu_filetests::outcome::{Finding, LineOutcome};
+use naplespu_reader::{ClifFile, Diagnostic, FunctionCase};
 use std::path::{Path, PathBuf};
 
 /// Runs every file and reports how many run lines passed. A bad file does not stop the others.
@@ -37,4 +41,26 @@ pub fn worse(a: Outcome, b: Outcome) -> Outcome {
         (Ok(()), other) => other,
         (fault, _) => fault,
     }
+}
+
+/// Returns the run lines of a file. Reports errors in them.
+pub fn collect(file: &ClifFile) -> Result<RunLines, Stop> {
+    let mut faults = Vec::new();
+    let lines = RunLines::collect(file, false, &mut faults);
+    input::report(file, &faults)?;
+    Ok(lines)
+}
+
+/// Executes run lines by `call`. Returns the outcome of each line, and the diagnostics of those
+/// that failed, which name the `setting`.
+pub fn execute(
+    mut lines: RunLines,
+    file: &ClifFile,
+    setting: &str,
+    call: impl FnMut(&FunctionCase, &[DataValue]) -> Result<Vec<DataValue>, CallError>,
+) -> (Vec<LineOutcome>, Vec<Diagnostic>) {
+    let mut findings = vec![Finding::default(); file.functions.len()];
+    let mut failures = Vec::new();
+    lines.execute(file, setting, &mut findings, &mut failures, call);
+    (lines.outcomes(file), failures)
 }

@@ -66,8 +66,7 @@ fn at_least_one(text: &str) -> Result<NonZeroUsize, String> {
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Outcome {
-    let files =
-        runner::find(&args.paths).map_err(|(path, error)| Stop::Fault(format!("{}: {error}", path.display())))?;
+    let files = runner::find(&args.paths).map_err(|(path, error)| Stop::of_file(&path, &error))?;
     let options = Options {
         forced: args.force_target.clone(),
         settings: args.settings.clone(),

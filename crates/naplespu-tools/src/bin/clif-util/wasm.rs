@@ -2,22 +2,22 @@
 
 mod emit;
 
-use crate::profile::ProfileArgs;
-use crate::speed_args::SpeedArgs;
-use crate::timing_args::{self, TimingArgs};
-use crate::{Outcome, Stop, input, output};
+use crate::execute::{ExecuteArgs, ModuleSession};
+use crate::{Outcome, Stop, fault, input, output};
 use clap::ValueEnum;
 use cranelift_codegen::isa::CallConv;
 use naplespu_jit::NpuModule;
 use naplespu_reader::Config as Settings;
 use naplespu_wasm::wasi::{Wasi, World};
 use naplespu_wasm::{CallError, Extern, FuncItem, Store, Value, ValueType, WasmError, readable};
-use npu_sim::{CORE_LIMIT, THREADS};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Compile a WebAssembly module, and run a function of it in the simulator
+///
+/// All threads call the function at once with the same arguments. Each has its part of the shadow
+/// stack.
 #[derive(clap::Args)]
 pub struct Args {
     /// A module, binary or as text; `-` is standard input
@@ -56,11 +56,6 @@ pub struct Args {
     #[arg(short, long, value_name = "OUT", requires = "emit")]
     output: Option<PathBuf>,
 
-    /// Hardware threads that call the function at once with the same arguments; each has its part
-    /// of the shadow stack
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "invoke", value_parser = clap::value_parser!(u16).range(1..=MOST_THREADS))]
-    threads: u16,
-
     /// Bytes of the shadow stack that the module was linked with, which the threads share
     #[arg(long, value_name = "BYTES", default_value_t = 0x1_0000)]
     stack_size: u32,
@@ -69,19 +64,9 @@ pub struct Args {
     #[arg(long)]
     trusted: bool,
 
-    #[command(flatten)]
-    timing: TimingArgs,
-
-    #[command(flatten)]
-    profile: ProfileArgs,
-
     /// Print the number of executed instructions to standard error
     #[arg(short, long)]
     verbose: bool,
-
-    /// Instructions that a call may execute; unlimited by default
-    #[arg(long, value_name = "N")]
-    max_steps: Option<u64>,
 
     /// Maximum size of each linear memory in MiB; 256 by default, and 16 for --emit=hex, because an
     /// image contains the zeros
@@ -89,11 +74,8 @@ pub struct Args {
     max_memory: Option<u32>,
 
     #[command(flatten)]
-    speed: SpeedArgs,
+    execute: ExecuteArgs,
 }
-
-/// The maximum number of threads of a device.
-const MOST_THREADS: i64 = (CORE_LIMIT * THREADS) as i64;
 
 /// The output forms of a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -117,10 +99,6 @@ impl Form {
     }
 }
 
-fn fault(error: impl ToString) -> Stop {
-    Stop::Fault(error.to_string())
-}
-
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Outcome {
     let (name, bytes) = input::read(&args.file)?;
@@ -139,7 +117,9 @@ pub fn run(args: &Args) -> Outcome {
     for setting in ["opt_level=speed", "strict_float=true"] {
         settings.set(setting).map_err(fault)?;
     }
-    if usize::from(args.threads) > THREADS {
+    let device = args.execute.device_of_calls()?;
+    let threads = device.threads.as_slice();
+    if device.config.cores > 1 {
         settings.set("atomics=machine").map_err(fault)?;
     }
     for setting in &args.settings {
@@ -153,7 +133,7 @@ pub fn run(args: &Args) -> Outcome {
     let config = naplespu_wasm::Config {
         memory_reservation: max_memory << 20,
         bounds_checks: !args.trusted,
-        thread_stacks: args.threads > 1,
+        thread_stacks: threads.len() > 1,
         convention: if naplespu_wasm::has_tail_calls(&bytes).map_err(in_file)? {
             CallConv::Tail
         } else {
@@ -162,63 +142,60 @@ pub fn run(args: &Args) -> Outcome {
         ..naplespu_wasm::Config::default()
     };
     if let Some(form) = args.emit {
-        return emit::run(args, form, &isa, &name, &bytes, &config);
+        return emit::run(args, form, threads, &isa, &name, &bytes, &config);
     }
-    let threads = usize::from(args.threads);
-    let device = npu_sim::Config {
-        cores: threads.div_ceil(THREADS),
-        ..args.speed.config()
-    };
-    let mut module = NpuModule::with_config(isa, device).map_err(fault)?;
-    module.set_timing(args.timing.config());
-    module.set_waits(args.timing.wants_waits());
+    if threads.len() > 1 && args.invoke.is_empty() {
+        return Err(Stop::Usage(
+            "several threads call a function that --invoke names; a program runs on one".to_owned(),
+        ));
+    }
+    let module = NpuModule::with_config(isa, device.config).map_err(fault)?;
     let mut store = Store::new(module, config);
-    if let Some(steps) = args.max_steps {
-        store.module_mut().set_step_limit(steps);
-    }
     let world = world(args, &name);
     let wasi = Wasi::define(&mut store, &bytes, world).map_err(in_file)?;
     let instance = store.load(&bytes).map_err(in_file)?;
     wasi.attach(&store, &instance).map_err(in_file)?;
-    let profile = args.profile.watch(store.module_mut())?;
-    let written = || match &profile {
-        Some(profile) => args.profile.write(&profile.lock(), &name),
-        None => Ok(()),
-    };
-    let started = store.start(&instance);
-    if let Some(profile) = &profile {
-        profile.lock().start_over();
-    }
-    if let Err(error) = started {
-        written()?;
+    let session = ModuleSession::new(&args.execute, store.module_mut(), threads, u64::MAX)?;
+    session.start()?;
+    if let Err(error) = store.start(&instance) {
+        session.end(store.module())?;
+        session.finish(store.module(), &name)?;
         return Err(ended(error, &store, threads));
     }
-    let Some((function, operands)) = args.invoke.split_first() else {
-        if instance.export("_start").is_none() {
+    session.end(store.module())?;
+    session.start()?;
+    let called = match args.invoke.split_first() {
+        None if instance.export("_start").is_none() => {
             return Err(Stop::Usage(
                 "name a function with --invoke, or a form with --emit: the module is no program, which would export '_start'".to_owned(),
             ));
         }
-        let called = store.invoke(&instance, "_start", &[]);
-        written()?;
-        tell(args, &store, &wasi)?;
-        return called.map(drop).map_err(|error| ended(error, &store, threads));
-    };
-    let item = exported(&name, function, instance.exports())?;
-    let types = store.type_of(item).map_err(fault)?.params.clone();
-    let values = values(function, &types, operands)?;
-    let called = store.call_threads(&instance, item, &values, threads, args.stack_size);
-    written()?;
-    tell(args, &store, &wasi)?;
-    let mut results = called.map_err(|error| ended(error, &store, threads))?;
-    let mut text = String::new();
-    if results.windows(2).all(|pair| pair[0] == pair[1]) {
-        for value in results.drain(..).next().unwrap_or_default() {
-            // Writing to a string does not fail.
-            let _ = writeln!(text, "{value}");
+        None => store.invoke(&instance, "_start", &[]).map(|_| Vec::new()),
+        Some((function, operands)) => {
+            let item = exported(&name, function, instance.exports())?;
+            let types = store.type_of(item).map_err(fault)?.params.clone();
+            let values = values(function, &types, operands)?;
+            store.call_threads(&instance, item, &values, threads, args.stack_size)
         }
+    };
+    let report = session.end(store.module())?;
+    session.finish(store.module(), &name)?;
+    if wasi.used_random() {
+        let seed = args.seed.unwrap_or(DEFAULT_SEED);
+        output::report(&format!("note: random numbers came from --seed {seed}\n"));
     }
-    for (thread, values) in results.iter().enumerate() {
+    if args.verbose {
+        output::report(&format!("{} instructions\n", store.module().steps()));
+    }
+    output::report(&report.unwrap_or_default());
+    let results = called.map_err(|error| ended(error, &store, threads))?;
+    let mut text = String::new();
+    let all_same = results.windows(2).all(|pair| pair[0] == pair[1]);
+    // Writing to a string does not fail, here and below.
+    for value in results.iter().take(1).filter(|_| all_same).flatten() {
+        let _ = writeln!(text, "{value}");
+    }
+    for (thread, values) in threads.iter().zip(results).filter(|_| !all_same) {
         for value in values {
             let _ = writeln!(text, "thread {thread}: {value}");
         }
@@ -245,7 +222,7 @@ fn world(args: &Args, name: &str) -> World {
 const DEFAULT_SEED: u64 = 1;
 
 /// Returns the outcome of a call that ended without results.
-fn ended(error: CallError, store: &Store, threads: usize) -> Stop {
+fn ended(error: CallError, store: &Store, threads: &[usize]) -> Stop {
     match error {
         CallError::Exit(0) => Stop::Exit(0),
         // Only the low byte of a status is visible outside of a process; a nonzero status must stay
@@ -257,12 +234,12 @@ fn ended(error: CallError, store: &Store, threads: usize) -> Stop {
 
 /// Returns the call stacks of threads that did not return, if they contain more than the host's
 /// call.
-fn calls(store: &Store, threads: usize) -> String {
+fn calls(store: &Store, threads: &[usize]) -> String {
     let module = store.module();
-    let traces = (0..threads).map(|thread| (thread, module.back_trace(thread)));
+    let traces = threads.iter().map(|&thread| (thread, module.back_trace(thread)));
     let mut text = String::new();
     for (thread, frames) in traces.filter(|(_, frames)| frames.len() > 1) {
-        if threads > 1 {
+        if threads.len() > 1 {
             // Writing to a string does not fail.
             let _ = write!(text, "\nthread {thread}:");
         }
@@ -289,29 +266,6 @@ fn calls(store: &Store, threads: usize) -> String {
 
 /// The maximum number of printed calls in a back trace; an infinite recursion has too many.
 const MOST_FRAMES: usize = 16;
-
-/// Prints instructions, cycles and the random seed of the last call.
-fn tell(args: &Args, store: &Store, wasi: &Wasi) -> Outcome {
-    if wasi.used_random() {
-        let seed = args.seed.unwrap_or(DEFAULT_SEED);
-        output::report(&format!("note: random numbers came from --seed {seed}\n"));
-    }
-    if args.verbose {
-        output::report(&format!("{} instructions\n", store.module().steps()));
-    }
-    let module = store.module();
-    if let Some(report) = module.timing_report() {
-        output::report(&format!("{report}\n"));
-    }
-    match module.waits_report() {
-        Some(waits) => {
-            let place = |pc| timing_args::place(module, pc);
-            output::report(&args.timing.waits_text(&waits, &place));
-            args.timing.write_waits(&waits, &place)
-        }
-        None => Ok(()),
-    }
-}
 
 /// Returns the exported function with this name.
 fn exported<'a>(

@@ -3,6 +3,7 @@
 
 use super::control::Control;
 use super::session;
+use fastrand::Rng;
 use gdbstub::conn::{Connection, ConnectionExt};
 use npu_link::{Placement, link};
 use npu_mc::asm::{Options, assemble};
@@ -164,110 +165,93 @@ const NUMBERS: [&str; 20] = [
     "ffffffffffffffff0",
 ];
 
-/// Reproducible random numbers.
-struct Random(u64);
+/// Returns a template with a number in place of each placeholder.
+fn fill(template: &str, prefix: &str, mut number: impl FnMut() -> &'static str) -> String {
+    let mut parts = template.split('@');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + prefix + number() + part)
+}
 
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % bound
+/// Returns the body of a packet with a command of the monitor.
+fn command(command: &str) -> String {
+    let hex: String = command.bytes().map(|b| format!("{b:02x}")).collect();
+    format!("qRcmd,{hex}")
+}
+
+fn pick<T: Copy>(random: &mut Rng, list: &[T]) -> T {
+    list[random.usize(..list.len())]
+}
+
+/// Returns a random packet, which may be damaged.
+fn random_packet(random: &mut Rng) -> Vec<u8> {
+    let is_command = random.u8(..5) == 0;
+    let template = if is_command {
+        pick(random, &COMMANDS)
+    } else {
+        pick(random, &PACKETS)
+    };
+    let prefix = if is_command { "0x" } else { "" };
+    let body = fill(template, prefix, || pick(random, &NUMBERS));
+    let mut body = if is_command { command(&body) } else { body }.into_bytes();
+    if random.u8(..6) == 0 {
+        damage(random, &mut body);
     }
-
-    fn fill(&mut self, template: &str, prefix: &str) -> Vec<u8> {
-        let mut out = Vec::new();
-        for byte in template.bytes() {
-            if byte == b'@' {
-                out.extend_from_slice(prefix.as_bytes());
-                out.extend_from_slice(NUMBERS[self.below(NUMBERS.len())].as_bytes());
-            } else {
-                out.push(byte);
-            }
-        }
-        out
+    let mut out = packet(&body);
+    match random.u8(..12) {
+        0 => damage(random, &mut out),
+        1 => out.push(pick(random, b"+-\x03$\xff")),
+        _ => {}
     }
+    out
+}
 
-    fn packet(&mut self) -> Vec<u8> {
-        let mut body = if self.below(5) == 0 {
-            let command = COMMANDS[self.below(COMMANDS.len())];
-            let command = self.fill(command, "0x");
-            let hex: String = command.iter().map(|b| format!("{b:02x}")).collect();
-            format!("qRcmd,{hex}").into_bytes()
-        } else {
-            let template = PACKETS[self.below(PACKETS.len())];
-            self.fill(template, "")
-        };
-        if self.below(6) == 0 {
-            self.damage(&mut body);
+/// Changes, drops or duplicates some bytes.
+fn damage(random: &mut Rng, bytes: &mut Vec<u8>) {
+    for _ in 0..=random.u8(..3) {
+        if bytes.is_empty() {
+            return;
         }
-        let mut out = packet(&body);
-        match self.below(12) {
-            0 => self.damage(&mut out),
-            1 => out.push([b'+', b'-', 3, b'$', 0xff][self.below(5)]),
-            _ => {}
-        }
-        out
-    }
-
-    /// Changes, drops or duplicates some bytes.
-    fn damage(&mut self, bytes: &mut Vec<u8>) {
-        for _ in 0..=self.below(3) {
-            if bytes.is_empty() {
-                return;
-            }
-            let at = self.below(bytes.len());
-            match self.below(3) {
-                0 => bytes[at] = self.below(256) as u8,
-                1 => drop(bytes.remove(at)),
-                _ => bytes.insert(at, bytes[at]),
-            }
+        let at = random.usize(..bytes.len());
+        match random.u8(..3) {
+            0 => bytes[at] = random.u8(..),
+            1 => drop(bytes.remove(at)),
+            _ => bytes.insert(at, bytes[at]),
         }
     }
 }
 
 #[test]
 fn every_packet_with_every_number() {
-    for template in PACKETS {
-        for number in NUMBERS {
-            let mut bytes = packet(template.replace('@', number).as_bytes());
-            bytes.extend(packet(b"g"));
-            say(&bytes);
+    for number in NUMBERS {
+        for template in PACKETS {
+            let body = fill(template, "", || number);
+            say(&[packet(body.as_bytes()), packet(b"g")].concat());
         }
-    }
-    for template in COMMANDS {
-        for number in NUMBERS {
-            let command = template.replace('@', &format!("0x{number}"));
-            let hex: String = command.bytes().map(|b| format!("{b:02x}")).collect();
-            say(&packet(format!("qRcmd,{hex}").as_bytes()));
+        for template in COMMANDS {
+            say(&packet(command(&fill(template, "0x", || number)).as_bytes()));
         }
     }
 }
 
 #[test]
 fn random_sessions_end() {
-    let mut random = Random(0x9E37_79B9_7F4A_7C15);
+    let mut random = Rng::with_seed(0x9E37_79B9);
     for _ in 0..300 {
-        let mut bytes = Vec::new();
-        for _ in 0..=random.below(24) {
-            bytes.extend(random.packet());
-        }
-        say(&bytes);
+        let packets: Vec<Vec<u8>> = (0..=random.u8(..24)).map(|_| random_packet(&mut random)).collect();
+        say(&packets.concat());
     }
 }
 
 #[test]
 fn random_bytes_end() {
-    let mut random = Random(0xD1B5_4A32_D192_ED03);
+    let mut random = Rng::with_seed(0xD1B5_4A32);
     let likely = b"$#+-}*\x03:;,=gGpPmMXzZqQvHcs0123456789abcdef";
     for _ in 0..2000 {
-        let bytes: Vec<u8> = (0..random.below(200))
-            .map(|_| match random.below(4) {
-                0 => random.below(256) as u8,
-                _ => likely[random.below(likely.len())],
-            })
-            .collect();
-        say(&bytes);
+        let mut byte = || match random.u8(..4) {
+            0 => random.u8(..),
+            _ => pick(&mut random, likely),
+        };
+        say(&(0..100).map(|_| byte()).collect::<Vec<u8>>());
     }
 }
 

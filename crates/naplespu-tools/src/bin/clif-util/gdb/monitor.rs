@@ -1,7 +1,7 @@
 //! The commands of GDB's `monitor`, for operations that the protocol lacks.
 
 use super::control::{Control, tid};
-use crate::sim_report;
+use crate::execute::{instruction_text, report};
 use npu_mc::machine::{ControlRegister, INSTRUCTION_SIZE};
 use npu_sim::THREADS;
 use std::fmt::Write as _;
@@ -144,11 +144,11 @@ fn place(control: &Control, thread: u32) -> Result<String, String> {
     let thread = known(control, thread)?;
     let pc = control.machine.thread(thread).pc();
     let mut out = String::new();
-    for (depth, pc) in sim_report::back_trace(&control.machine, thread, pc, info)
+    for (depth, pc) in report::back_trace(&control.machine, thread, pc, info)
         .into_iter()
         .enumerate()
     {
-        let _ = writeln!(out, "#{depth:<3} {pc:#010x} in {}", sim_report::place(info, pc));
+        let _ = writeln!(out, "#{depth:<3} {pc:#010x} in {}", report::place(info, pc));
     }
     Ok(out)
 }
@@ -171,10 +171,7 @@ fn code(control: &Control, place: &str, count: u32) -> Result<String, String> {
         let mut bytes = [0; size_of::<u32>()];
         control.machine.read_as_core(0, at, &mut bytes);
         let word = u32::from_le_bytes(bytes);
-        let _ = match npu_mc::decode(word) {
-            Ok(inst) => writeln!(out, "{at:#010x}: {word:08x}  {inst}"),
-            Err(_) => writeln!(out, "{at:#010x}: {word:08x}  .word {word:#010x}"),
-        };
+        let _ = writeln!(out, "{at:#010x}: {word:08x}  {}", instruction_text(word));
     }
     Ok(out)
 }
@@ -182,7 +179,7 @@ fn code(control: &Control, place: &str, count: u32) -> Result<String, String> {
 fn find(control: &Control, what: &str) -> Result<String, String> {
     let info = control.info.as_ref().ok_or(NO_INFO)?;
     let address = address(control, what)?;
-    Ok(format!("{address:#010x} in {}\n", sim_report::place(info, address)))
+    Ok(format!("{address:#010x} in {}\n", report::place(info, address)))
 }
 
 /// Returns the control registers of a thread, which is counted from 1.

@@ -9,33 +9,17 @@ mod page;
 mod sheet;
 mod timed;
 
-use crate::{Outcome, compile, input, output};
+use crate::{Outcome, input, output};
 use cranelift_naplespu::Isa;
-use naplespu_jit::parallel;
 use naplespu_reader::ClifFile;
 use naplespu_reader::config::Config;
-use naplespu_reader::panics::caught;
 use std::path::Path;
 use std::sync::Arc;
 
 /// Writes the page of a file.
 pub fn write(file: &ClifFile, config: &Config, isa: Isa, path: Option<&Path>) -> Outcome {
     let isa = Arc::new(isa);
-    let mut faults = Vec::new();
-    let mut sheets = Vec::new();
-    let results = parallel::map(
-        file.functions.iter().collect(),
-        |case| case.func.dfg.num_insts(),
-        |worker, case| caught(|| sheet::Sheet::new(&isa, worker, case)),
-    );
-    for (case, result) in file.functions.iter().zip(results) {
-        match result {
-            Ok(Ok(sheet)) => sheets.push(sheet),
-            Ok(Err(error)) => faults.extend(compile::faults(file, case, &error)),
-            Err(panic) => faults.push(input::panicked(file, case, "the compiler panicked", &panic)),
-        }
-    }
-    input::report(file, &faults)?;
+    let mut sheets = input::compile_all(file, |worker, case| sheet::Sheet::new(&isa, worker, case))?;
     let run = timed::run(file, config, &isa, &mut sheets)?;
     let title = page::Title {
         file: &file.source.name,

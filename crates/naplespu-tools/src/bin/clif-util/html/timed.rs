@@ -1,11 +1,10 @@
 //! Executes the run lines of a file with the timing model, for the cost of each instruction.
 
 use super::sheet::Sheet;
-use crate::{Stop, input};
+use crate::{Stop, fault, input, run_lines};
 use cranelift_naplespu::Isa;
 use naplespu_filetests::file::call_simulated;
-use naplespu_filetests::lines::RunLines;
-use naplespu_filetests::outcome::{Finding, LineOutcome};
+use naplespu_filetests::outcome::LineOutcome;
 use naplespu_jit::{Program, function_name};
 use naplespu_reader::ClifFile;
 use naplespu_reader::config::Config;
@@ -28,17 +27,15 @@ pub struct Run {
 /// Executes the run lines and stores the cost of each instruction in the sheets, which are in the
 /// order of the file.
 pub fn run(file: &ClifFile, config: &Config, isa: &Arc<Isa>, sheets: &mut [Sheet]) -> Result<Run, Stop> {
-    let mut faults = Vec::new();
-    let mut lines = RunLines::collect(file, false, &mut faults);
-    input::report(file, &faults)?;
+    let lines = run_lines::collect(file)?;
     if !(0..file.functions.len()).any(|function| lines.cover(function)) {
         return Ok(Run::default());
     }
-    let fault = |error: &dyn std::fmt::Display| Stop::Fault(error.to_string());
     let mut program = Program::new(isa.clone());
     program.set_step_limit(MAX_STEPS);
-    let module = program.module().map_err(|e| fault(&e))?;
+    let module = program.module().map_err(fault)?;
     module.profile_cycles(TimingConfig::default());
+    let mut faults = Vec::new();
     for (case, sheet) in file.functions.iter().zip(sheets.iter()) {
         if let Err(error) = program.define_compiled(&case.func, Ok(sheet.code.clone())) {
             let message = "the function cannot be loaded";
@@ -46,21 +43,15 @@ pub fn run(file: &ClifFile, config: &Config, isa: &Arc<Isa>, sheets: &mut [Sheet
         }
     }
     input::report(file, &faults)?;
-    let mut findings = vec![Finding::default(); file.functions.len()];
-    let mut failures = Vec::new();
-    lines.execute(
-        file,
-        &config.to_string(),
-        &mut findings,
-        &mut failures,
-        |case, values| call_simulated(&mut program, case, values),
-    );
+    let (lines, _) = run_lines::execute(lines, file, &config.to_string(), |case, values| {
+        call_simulated(&mut program, case, values)
+    });
     let addresses: Vec<Option<u32>> = file
         .functions
         .iter()
         .map(|case| program.address(&function_name(&case.func.name)))
         .collect();
-    let module = program.module().map_err(|e| fault(&e))?;
+    let module = program.module().map_err(fault)?;
     let Some(costs) = module.inst_cycles() else {
         return Err(Stop::Fault("internal: the run has no cycles".to_owned()));
     };
@@ -72,6 +63,6 @@ pub fn run(file: &ClifFile, config: &Config, isa: &Arc<Isa>, sheets: &mut [Sheet
     }
     Ok(Run {
         cycles: costs.values().map(|cost| cost.cycles).sum(),
-        lines: lines.outcomes(file),
+        lines,
     })
 }

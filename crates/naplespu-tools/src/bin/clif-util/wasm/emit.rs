@@ -1,8 +1,8 @@
 //! `clif-util wasm --emit`: writes a module as text, as an object file, or as a program without a
 //! host.
 
-use super::{Args, Form, exported, fault, values};
-use crate::{Outcome, Stop, objcopy, output};
+use super::{Args, Form, exported, values};
+use crate::{Outcome, Stop, fault, objcopy, output};
 use cranelift_module::Module;
 use cranelift_naplespu::Isa;
 use naplespu_object::{NpuObjectModule, RuntimeLibrary};
@@ -15,7 +15,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Writes the compiled module of a file.
-pub(super) fn run(args: &Args, form: Form, isa: &Arc<Isa>, name: &str, bytes: &[u8], config: &Config) -> Outcome {
+pub(super) fn run(
+    args: &Args,
+    form: Form,
+    threads: &[usize],
+    isa: &Arc<Isa>,
+    name: &str,
+    bytes: &[u8],
+    config: &Config,
+) -> Outcome {
     let invoked = args.invoke.split_first();
     match (form.is_program(), invoked) {
         (true, None) => {
@@ -31,9 +39,10 @@ pub(super) fn run(args: &Args, form: Form, isa: &Arc<Isa>, name: &str, bytes: &[
         }
         _ => {}
     }
-    if form.is_program() && usize::from(args.threads) > THREADS {
+    let count = threads.len();
+    if form.is_program() && (count > THREADS || !threads.iter().copied().eq(0..count)) {
         return Err(Stop::Usage(format!(
-            "a program of --emit runs on the threads of one core: --threads is at most {THREADS}"
+            "a program of --emit runs on the first threads of one core: --threads is a number of at most {THREADS}"
         )));
     }
     let mut module = NpuObjectModule::new(isa.clone()).map_err(fault)?;
@@ -49,7 +58,7 @@ pub(super) fn run(args: &Args, form: Form, isa: &Arc<Isa>, name: &str, bytes: &[
         let call = ProgramCall {
             function: function_item,
             args: values(function, &params, operands)?,
-            threads: args.threads.into(),
+            threads: count as u32,
             stack_bytes: args.stack_size,
         };
         let program = naplespu_wasm::program(&mut module, &translated, &types, config, &call);
@@ -78,7 +87,7 @@ pub(super) fn run(args: &Args, form: Form, isa: &Arc<Isa>, name: &str, bytes: &[
     }
     match (form, entry) {
         (Form::Elf | Form::Hex, Some(entry)) => {
-            let program = linked(args, isa, name, module, entry)?;
+            let program = linked(count as u32, isa, name, module, entry)?;
             if form == Form::Elf {
                 let bytes = write_executable(&program).map_err(fault)?;
                 return output::write_file(args.output.as_deref(), &bytes);
@@ -96,7 +105,7 @@ pub(super) fn run(args: &Args, form: Form, isa: &Arc<Isa>, name: &str, bytes: &[
 
 /// Links a program of an object, the start-up code and the runtime.
 fn linked(
-    args: &Args,
+    threads: u32,
     isa: &Isa,
     name: &str,
     module: NpuObjectModule,
@@ -112,7 +121,7 @@ fn linked(
         entry,
         startup: true,
         gc_sections: false,
-        threads: args.threads.into(),
+        threads,
         ..LinkOptions::default()
     };
     let mut runtime = RuntimeLibrary::new(isa);

@@ -1,0 +1,3 @@
+        .globl main
+main:   movei s0, 200
+        jmp limited
