@@ -1,7 +1,7 @@
 //! Filetests for single operations on vectors, generated at run time with results from
-//! [`eval`](crate::eval).
+//! [`eval`].
 //!
-//! Each of the [`TEMPLATES`] is written for each vector type that has its instructions. Operands are
+//! Each of the `TEMPLATES` is written for each vector type that has its instructions. Operands are
 //! registers, splatted scalars or constants. Values are edge cases of the type, pairs of equal or
 //! adjacent values, vectors that are equal in all lanes but one, and random numbers. The text of a
 //! function is the seed of its random numbers. Floats are passed and returned as integer lanes.

@@ -1,6 +1,6 @@
 //! Random programs: functions with loops, branches, accesses and calls, and arguments for them.
 //!
-//! All programs have the same writer. A [`Style`] chooses the statements, and a [`Menu`] the
+//! All programs have the same writer. A `Style` chooses the statements, and a `Menu` the
 //! instructions, so that each [`Strategy`] reaches other parts of the compiler. Control flow is
 //! structured, and a function calls only functions with higher numbers.
 //!
