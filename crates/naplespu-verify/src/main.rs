@@ -41,7 +41,7 @@ struct Args {
     level: Vec<String>,
 
     /// Files of CLIF or folders, for rules that no family applies
-    #[arg(long, value_name = "PATH", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../../filetests"))]
+    #[arg(long, value_name = "PATH", default_value = "filetests")]
     files: Vec<PathBuf>,
 
     /// Seconds for each function

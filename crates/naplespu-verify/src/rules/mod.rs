@@ -4,7 +4,7 @@
 //!
 //! A rule emits instructions for operands that it matched, and depends on them only by their types,
 //! their constants and their registers. So a rule is proved at a type if the code of functions is
-//! proved that apply it to parameters ([`prove_code`](crate::prove::prove_code)): a parameter stands
+//! proved that apply it to parameters ([`prove_code`]): a parameter stands
 //! for every value. A rule with a constant operand is proved at each constant that a machine
 //! immediate can have.
 //!
