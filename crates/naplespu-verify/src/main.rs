@@ -72,12 +72,12 @@ fn family(name: &str) -> Result<Family, String> {
 const UNPROVED: u8 = 3;
 
 /// Settings other than the default by which more rules apply. The semantics in td are those of a
-/// machine with all errata, so errata that change what an instruction computes stay.
+/// machine with all errata, so the errata that change the result of an instruction stay.
 const VARIANTS: [&str; 5] = [
     "strict_float=true",
     "has_fpu=false",
-    "erratum_main_memory_vector_store_unmasked=false,erratum_scratchpad_empty_mask=false,\
-     erratum_indirect_call_link=false,erratum_lost_result_before_taken_branch=false",
+    "erratum_scratchpad_empty_mask=false,erratum_indirect_call_link=false,\
+     erratum_lost_result_before_taken_branch=false",
     "atomics=single_thread",
     "atomics=machine",
 ];

@@ -5,6 +5,7 @@ use crate::memory::{Memory, Region};
 use crate::path::Path;
 use crate::term::{Term, WORD};
 use cranelift_codegen::ir::{self, InstructionData, Opcode, SigRef, Signature};
+use cranelift_naplespu::{intrinsics, runtime};
 
 /// The callee of a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -45,6 +46,11 @@ impl Clif<'_> {
             } => {
                 let data = &self.func.dfg.ext_funcs[func_ref];
                 let name = data.name.display(Some(&self.func.params)).to_string();
+                let bare = name.trim_start_matches('%');
+                // The compiler replaces these calls by instructions, or relies on their effects.
+                if intrinsics::is_reserved(bare) || runtime::is_reserved(bare) {
+                    return Err(Unsupported::inst(format_args!("a call of {name}")));
+                }
                 let args = args.as_slice(&self.func.dfg.value_lists).to_vec();
                 (Callee::Name(name), data.signature, args)
             }
