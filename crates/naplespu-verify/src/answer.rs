@@ -108,6 +108,15 @@ impl Answer {
 }
 
 impl Answer {
+    /// Returns whether the code is wrong, or the simulator does not confirm a counterexample: then
+    /// the prover is wrong.
+    pub fn is_failure(&self) -> bool {
+        matches!(
+            self.verdict,
+            Verdict::Refuted { .. } | Verdict::Undecided(Reason::Unconfirmed(_))
+        )
+    }
+
     /// Returns the answer as one word.
     pub fn word(&self) -> &'static str {
         match self.verdict {

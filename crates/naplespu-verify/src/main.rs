@@ -1,8 +1,11 @@
 //! `naplespu-verify rules`: proves the lowering rules.
 
 use clap::Parser;
+use cranelift_codegen::ir::Function;
 use cranelift_codegen::settings::{self, Configurable as _, Flags};
 use cranelift_naplespu::Isa;
+use cranelift_naplespu::explain::RULES;
+use naplespu_filetests::runner;
 use naplespu_reader::ClifFile;
 use naplespu_verify::answer::{Answer, Verdict};
 use naplespu_verify::prove::Options;
@@ -13,7 +16,7 @@ use naplespu_verify::rules::{Counts, Prover, Scope};
 use naplespu_verify::solver;
 use std::error::Error;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -182,11 +185,8 @@ fn rules(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
         }
         print!("{text}{table}");
     }
-    let unproved = (0..cranelift_naplespu::explain::RULES.len() as u16)
-        .filter(|&rule| table.state(rule) != State::Proved)
-        .count();
-    let is_refuted = |answer: &Answer| matches!(answer.verdict, Verdict::Refuted { .. });
-    let is_sound = table.is_sound() && !routines.iter().any(is_refuted);
+    let unproved = RULES.len() - table.in_state(State::Proved).count();
+    let is_sound = table.is_sound() && !routines.iter().any(Answer::is_failure);
     Ok(match (is_sound, unproved + wrong) {
         (false, _) => ExitCode::FAILURE,
         (true, 0) => ExitCode::SUCCESS,
@@ -195,12 +195,8 @@ fn rules(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
 }
 
 /// Returns the functions of all files. Files with faults are left out: their tests report them.
-fn functions(paths: &[PathBuf]) -> Result<Vec<cranelift_codegen::ir::Function>, Box<dyn Error>> {
-    let mut files = Vec::new();
-    for path in paths {
-        collect(path, &mut files)?;
-    }
-    files.sort();
+fn functions(paths: &[PathBuf]) -> Result<Vec<Function>, Box<dyn Error>> {
+    let files = runner::find(paths).map_err(|(path, error)| format!("{}: {error}", path.display()))?;
     let mut functions = Vec::new();
     for path in files {
         let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -208,20 +204,4 @@ fn functions(paths: &[PathBuf]) -> Result<Vec<cranelift_codegen::ir::Function>, 
         functions.extend(file.functions.into_iter().map(|case| case.func));
     }
     Ok(functions)
-}
-
-/// Adds a file, or the CLIF files below a folder.
-fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {
-    let named = |error: std::io::Error| format!("{}: {error}", path.display());
-    if !path.is_dir() {
-        files.push(path.to_owned());
-        return Ok(());
-    }
-    for entry in std::fs::read_dir(path).map_err(named)? {
-        let entry = entry.map_err(named)?.path();
-        if entry.is_dir() || entry.extension().is_some_and(|extension| extension == "clif") {
-            collect(&entry, files)?;
-        }
-    }
-    Ok(())
 }

@@ -19,6 +19,7 @@ const GROUPS: [&[&str]; 3] = [
         "windows_fastcall",
         "winch",
         "probestack",
+        "apple_aarch64",
     ],
     &[
         "0",
@@ -27,16 +28,19 @@ const GROUPS: [&[&str]; 3] = [
         "7",
         "31",
         "32",
+        "255",
+        "256",
         "65535",
         "2147483647",
         "-2147483648",
         "4294967295",
         "1048576",
+        "99999999999999999999999999999999999999999",
     ],
 ];
 
 /// Text with a meaning in some context.
-const WORDS: [&str; 20] = [
+const WORDS: [&str; 36] = [
     "v4294967295",
     "block4294967295",
     "explicit_slot",
@@ -57,6 +61,22 @@ const WORDS: [&str; 20] = [
     "NaN",
     "é",
     "\u{0}",
+    "}",
+    ")",
+    "u0:0",
+    "\"",
+    "i32x16",
+    "dt0",
+    "select",
+    "load",
+    "ireduce",
+    "bitselect",
+    "stack_addr",
+    "brif",
+    "trapnz",
+    "call_indirect",
+    "try_call",
+    "sret",
 ];
 
 /// Returns the words that can replace a word; the result is often valid CLIF.

@@ -5,7 +5,6 @@
 
 use naplespu_filetests::file::{self, Options};
 use naplespu_filetests::{FileOutcome, Verdict, runner};
-
 use naplespu_fuzz::operations::{VectorFile, vector_files};
 use std::collections::BTreeSet;
 
@@ -15,7 +14,7 @@ fn operations_on_vectors_do_what_the_evaluator_says() {
     let lines: usize = files.iter().map(|file| file.text.matches("; run:").count()).sum();
     println!("{} files, {lines} run lines", files.len());
     assert!(
-        files.len() > 125 && lines > 15_000,
+        files.len() > 165 && lines > 27_000,
         "{} files, {lines} run lines",
         files.len()
     );

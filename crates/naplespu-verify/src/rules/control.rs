@@ -5,19 +5,10 @@ use super::operation::{Small, TRAP, all_types};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::immediates::{Ieee16, Ieee32, Ieee64};
 use cranelift_codegen::ir::{
-    AbiParam, ConstantData, ExtFuncData, ExternalName, InstBuilder as _, JumpTableData, Opcode, Signature, Type,
+    AbiParam, ConstantData, ExtFuncData, ExternalName, InstBuilder as _, JumpTableData, Opcode, Signature,
     UserExternalName, Value, types,
 };
 use cranelift_codegen::isa::CallConv;
-
-fn instance(small: Small, ty: Type) -> Instance {
-    Instance {
-        func: small.func,
-        constant: None,
-        ty,
-        is_distinct: true,
-    }
-}
 
 /// Constants of every type.
 fn constants() -> Vec<Instance> {
@@ -45,7 +36,7 @@ fn constants() -> Vec<Instance> {
                 },
             };
             small.ret(&[value]);
-            out.push(instance(small, ty));
+            out.push(Instance::new(small, ty));
         }
     }
     out
@@ -63,12 +54,12 @@ fn traps() -> Vec<Instance> {
                 _ => small.cursor().ins().trapnz(value, TRAP),
             };
             small.ret(&[value]);
-            out.push(instance(small, ty));
+            out.push(Instance::new(small, ty));
         }
     }
     let mut small = Small::default();
     small.cursor().ins().trap(TRAP);
-    out.push(instance(small, types::INVALID));
+    out.push(Instance::new(small, types::INVALID));
     out
 }
 
@@ -103,7 +94,7 @@ fn branches() -> Vec<Instance> {
             };
             let (same, swapped) = ([a.into(), b.into()], [b.into(), a.into()]);
             small.cursor().ins().brif(flag, join, &same, join, &swapped);
-            out.push(instance(small, ty));
+            out.push(Instance::new(small, ty));
         }
     }
     out
@@ -131,7 +122,7 @@ fn tables() -> Vec<Instance> {
         let default = calls.remove(calls.len() - 1);
         let table = small.func.create_jump_table(JumpTableData::new(default, &calls));
         small.cursor().ins().br_table(index, table);
-        out.push(instance(small, types::I32));
+        out.push(Instance::new(small, types::I32));
     }
     out
 }
@@ -163,7 +154,7 @@ fn calls() -> Vec<Instance> {
                 };
                 let results = small.func.dfg.inst_results(call).to_vec();
                 small.ret(&results);
-                out.push(instance(small, ty));
+                out.push(Instance::new(small, ty));
             }
         }
     }

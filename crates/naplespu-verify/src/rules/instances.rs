@@ -24,6 +24,18 @@ pub struct Instance {
     pub is_distinct: bool,
 }
 
+impl Instance {
+    /// Creates an instance without a constant operand, which is always proved.
+    pub fn new(small: Small, ty: Type) -> Self {
+        Self {
+            func: small.func,
+            constant: None,
+            ty,
+            is_distinct: true,
+        }
+    }
+}
+
 /// Returns the hash of the operations of a function, without its constants and offsets.
 pub fn shape(func: &Function) -> u64 {
     let mut hasher = FxHasher::default();
@@ -196,31 +208,38 @@ fn main_type(operation: &Operation) -> Type {
     all.max_by_key(|ty| ty.bits()).unwrap_or(types::INVALID)
 }
 
-/// Returns a function that returns the results of an operation. `constant` replaces the operand of
-/// its number.
-fn single(operation: &Operation, constant: Option<(usize, i64)>) -> Option<Instance> {
-    let mut small = Small::default();
+/// Appends an operation on new parameters, with constants as the operands of these numbers. Returns
+/// its results, or `None` if an operand has no constants.
+fn apply(small: &mut Small, operation: &Operation, constants: &[(usize, i64)]) -> Option<Vec<Value>> {
     let mut args = Vec::new();
     for (number, &ty) in operation.operands.iter().enumerate() {
-        args.push(match constant {
-            Some((at, value)) if at == number => small.constant(ty, value)?,
-            _ => small.param(ty),
+        args.push(match constants.iter().find(|(at, _)| *at == number) {
+            Some(&(_, value)) => small.constant(ty, value)?,
+            None => small.param(ty),
         });
     }
-    let results = operation.append(&mut small, &args);
+    Some(operation.append(small, &args))
+}
+
+/// Returns the function that returns the results of an operation with these constant operands.
+fn single(operation: &Operation, constants: &[(usize, i64)]) -> Option<Instance> {
+    let mut small = Small::default();
+    let results = apply(&mut small, operation, constants)?;
     small.ret(&results);
+    let constant = match constants {
+        [(_, value)] => Some(*value),
+        _ => None,
+    };
     Some(Instance {
-        func: small.func,
-        constant: constant.map(|(_, value)| value),
-        ty: main_type(operation),
-        is_distinct: true,
+        constant,
+        ..Instance::new(small, main_type(operation))
     })
 }
 
 fn plain() -> Vec<Instance> {
     let mut list = Vec::new();
     for operation in operations() {
-        list.extend(single(&operation, None));
+        list.extend(single(&operation, &[]));
         // All operands are the same value.
         if let [first, rest @ ..] = &operation.operands[..]
             && !rest.is_empty()
@@ -230,55 +249,42 @@ fn plain() -> Vec<Instance> {
             let value = small.param(*first);
             let results = operation.append(&mut small, &vec![value; rest.len() + 1]);
             small.ret(&results);
-            list.push(Instance {
-                func: small.func,
-                constant: None,
-                ty: main_type(&operation),
-                is_distinct: true,
-            });
+            list.push(Instance::new(small, main_type(&operation)));
         }
     }
     list
 }
 
+/// Pairs of constants.
+const BOTH: [(i64, i64); 6] = [
+    (0, 0),
+    (5, 3),
+    (-7, 2),
+    (77, -1),
+    (0x1234_5678, 9),
+    (i64::MIN >> 20, 33),
+];
+
 fn constants() -> Vec<Instance> {
     let mut list = Vec::new();
     for operation in operations() {
         for (number, &ty) in operation.operands.iter().enumerate() {
-            // Shift amounts of other types than i32 differ in their limits only.
+            // Rules with immediates are about two operands.
             let values = match operation.operands.len() {
-                1 | 3.. => vec![0, 1, -1, 77],
-                _ => constants_of(ty),
+                2 => constants_of(ty),
+                _ => vec![0, 1, -1, 77],
             };
             list.extend(
                 values
                     .into_iter()
-                    .filter_map(|value| single(&operation, Some((number, value)))),
+                    .filter_map(|value| single(&operation, &[(number, value)])),
             );
         }
-        // Two constants.
-        if let [a, b] = operation.operands[..] {
-            for (x, y) in [
-                (0, 0),
-                (5, 3),
-                (-7, 2),
-                (77, -1),
-                (0x1234_5678, 9),
-                (i64::MIN >> 20, 33),
-            ] {
-                let mut small = Small::default();
-                let (Some(x), Some(y)) = (small.constant(a, x), small.constant(b, y)) else {
-                    continue;
-                };
-                let results = operation.append(&mut small, &[x, y]);
-                small.ret(&results);
-                list.push(Instance {
-                    func: small.func,
-                    constant: None,
-                    ty: main_type(&operation),
-                    is_distinct: true,
-                });
-            }
+        if operation.operands.len() == 2 {
+            list.extend(
+                BOTH.into_iter()
+                    .filter_map(|(x, y)| single(&operation, &[(0, x), (1, y)])),
+            );
         }
     }
     list
@@ -391,50 +397,29 @@ fn common(operation: &Operation) -> bool {
     all().all(is_common) && !is_division
 }
 
+/// Constant operands of the family of users.
+const USED: [i64; 8] = [0, 1, -1, 5, 200, 300, -256, 0x1234_5678];
+
 fn users() -> Vec<Instance> {
     let mut list = Vec::new();
     for operation in operations() {
-        let result = operation.results()[0];
-        let values = match operation.operands.len() {
-            2 => vec![
-                None,
-                Some(0),
-                Some(1),
-                Some(-1),
-                Some(5),
-                Some(200),
-                Some(300),
-                Some(-256),
-                Some(0x1234_5678),
-            ],
-            _ => vec![None],
-        };
+        if !operation.results()[0].is_int() || operation.operands.iter().any(|ty| ty.lane_bits() > 64) {
+            continue;
+        }
+        let mut variants: Vec<Vec<(usize, i64)>> = vec![Vec::new()];
+        if operation.operands.len() == 2 {
+            variants.extend(USED.iter().flat_map(|&value| [vec![(0, value)], vec![(1, value)]]));
+        }
         for user in User::ALL {
-            if !result.is_int() || operation.operands.iter().any(|ty| ty.lane_bits() > 64) {
-                continue;
-            }
-            for constant in values.iter().flat_map(|&value| match value {
-                None => vec![None],
-                Some(value) => vec![Some((0, value)), Some((1, value))],
-            }) {
+            for constants in &variants {
                 let mut small = Small::default();
-                let mut args = Vec::new();
-                for (number, &ty) in operation.operands.iter().enumerate() {
-                    args.push(match constant {
-                        Some((at, value)) if at == number => small.constant(ty, value),
-                        _ => Some(small.param(ty)),
-                    });
-                }
-                let Some(args) = args.into_iter().collect::<Option<Vec<Value>>>() else {
+                let Some(results) = apply(&mut small, &operation, constants) else {
                     continue;
                 };
-                let results = operation.append(&mut small, &args);
                 if user.apply(&mut small, results[0]).is_some() {
                     list.push(Instance {
-                        func: small.func,
-                        constant: constant.map(|(_, value)| value),
-                        ty: main_type(&operation),
-                        is_distinct: true,
+                        constant: constants.first().map(|&(_, value)| value),
+                        ..Instance::new(small, main_type(&operation))
                     });
                 }
             }
@@ -487,29 +472,22 @@ fn is_later_immediate(operation: &Operation) -> bool {
 /// with constants as the last operands.
 fn pair(outer: &Operation, inner: &Operation, number: usize, constants: Option<(i64, i64)>) -> Option<Instance> {
     let mut small = Small::default();
-    let mut args = Vec::new();
-    for (at, &ty) in inner.operands.iter().enumerate() {
-        args.push(match constants {
-            Some((value, _)) if at == 1 => small.constant(ty, value)?,
-            _ => small.param(ty),
-        });
-    }
-    let value = inner.append(&mut small, &args)[0];
+    let last: Vec<(usize, i64)> = constants.iter().map(|&(value, _)| (1, value)).collect();
+    let value = apply(&mut small, inner, &last)?[0];
     let mut args = Vec::new();
     for (at, &ty) in outer.operands.iter().enumerate() {
         args.push(match constants {
             _ if at == number => value,
             Some((_, value)) => small.constant(ty, value)?,
-            _ => small.param(ty),
+            None => small.param(ty),
         });
     }
     let results = outer.append(&mut small, &args);
     small.ret(&results);
+    let ty = main_type(outer);
     Some(Instance {
-        func: small.func,
-        constant: None,
-        ty: main_type(outer),
-        is_distinct: matches!(main_type(outer), types::I32 | types::I64) && constants.is_none(),
+        is_distinct: matches!(ty, types::I32 | types::I64) && constants.is_none(),
+        ..Instance::new(small, ty)
     })
 }
 
@@ -564,10 +542,8 @@ fn masked() -> Vec<Instance> {
                 let chosen = small.cursor().ins().bitselect(mask, a, b);
                 small.ret(&[chosen]);
                 out.push(Instance {
-                    func: small.func,
                     constant,
-                    ty: operation.ctrl,
-                    is_distinct: true,
+                    ..Instance::new(small, operation.ctrl)
                 });
             }
         }

@@ -166,12 +166,7 @@ fn access(opcode: Opcode, ty: Type, flag: usize, address: Address, offset: i32, 
             small.ret(&[result]);
         }
     }
-    Some(Instance {
-        func: small.func,
-        constant: None,
-        ty,
-        is_distinct: true,
-    })
+    Some(Instance::new(small, ty))
 }
 
 /// Returns the address operations alone.
@@ -180,12 +175,7 @@ fn addresses() -> Vec<Instance> {
         let mut small = Small::default();
         let value = address.build(&mut small);
         small.ret(&[value]);
-        Instance {
-            func: small.func,
-            constant: None,
-            ty: types::I32,
-            is_distinct: true,
-        }
+        Instance::new(small, types::I32)
     });
     all.collect()
 }

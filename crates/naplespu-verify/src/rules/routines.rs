@@ -14,8 +14,8 @@ use rayon::prelude::*;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// An operation as CLIF: the operand widths in bits, and the instructions. `a`, `b` are the operands
-/// and `r` is the result.
+/// An operation as CLIF: the widths in bits, and the instructions. `{a}` and `{b}` are the operands,
+/// and `{r}` is the result.
 struct Specification {
     routine: &'static str,
     operands: &'static [u32],
@@ -29,45 +29,34 @@ macro_rules! order {
         concat!(
             "    v100 = bitcast.",
             $ty,
-            " a\n    v101 = bitcast.",
+            " {a}\n    v101 = bitcast.",
             $ty,
-            " b\n",
+            " {b}\n",
             "    v102 = fcmp lt v100, v101\n    v103 = fcmp eq v100, v101\n    v104 = fcmp gt v100, v101\n",
             "    v105 = fcmp uno v100, v101\n",
             "    v106 = uextend.i32 v102\n    v107 = uextend.i32 v103\n    v108 = uextend.i32 v104\n    v109 = uextend.i32 v105\n",
             "    v110 = iconst.i32 1\n    v111 = iconst.i32 2\n    v112 = iconst.i32 3\n",
             "    v113 = ishl v107, v110\n    v114 = ishl v108, v111\n    v115 = ishl v109, v112\n",
-            "    v116 = bor v106, v113\n    v117 = bor v116, v114\n    r = bor v117, v115\n",
+            "    v116 = bor v106, v113\n    v117 = bor v116, v114\n    {r} = bor v117, v115\n",
         )
     };
 }
 
-const fn specification(
-    routine: &'static str,
-    operands: &'static [u32],
-    result: u32,
-    body: &'static str,
-) -> Specification {
-    Specification {
-        routine,
-        operands,
-        result,
-        body,
-    }
-}
+/// Routine, widths of the operands, width of the result, body.
+type Row = (&'static str, &'static [u32], u32, &'static str);
 
-const SPECIFICATIONS: [Specification; 11] = [
-    specification("__npu_mul128", &[128, 128], 128, "    r = imul a, b\n"),
-    specification("__npu_umulhi128", &[128, 128], 128, "    r = umulhi a, b\n"),
-    specification("__npu_smulhi128", &[128, 128], 128, "    r = smulhi a, b\n"),
-    specification("__npu_shl128", &[128, 32], 128, "    r = ishl a, b\n"),
-    specification("__npu_ushr128", &[128, 32], 128, "    r = ushr a, b\n"),
-    specification("__npu_sshr128", &[128, 32], 128, "    r = sshr a, b\n"),
-    specification("__npu_rotl128", &[128, 32], 128, "    r = rotl a, b\n"),
-    specification("__npu_umulhi64", &[64, 64], 64, "    r = umulhi a, b\n"),
-    specification("__npu_smulhi64", &[64, 64], 64, "    r = smulhi a, b\n"),
-    specification("__npu_f64_compare", &[64, 64], 32, order!("f64")),
-    specification("__npu_f128_compare", &[128, 128], 32, order!("f128")),
+const SPECIFICATIONS: [Row; 11] = [
+    ("__npu_mul128", &[128, 128], 128, "    {r} = imul {a}, {b}\n"),
+    ("__npu_umulhi128", &[128, 128], 128, "    {r} = umulhi {a}, {b}\n"),
+    ("__npu_smulhi128", &[128, 128], 128, "    {r} = smulhi {a}, {b}\n"),
+    ("__npu_shl128", &[128, 32], 128, "    {r} = ishl {a}, {b}\n"),
+    ("__npu_ushr128", &[128, 32], 128, "    {r} = ushr {a}, {b}\n"),
+    ("__npu_sshr128", &[128, 32], 128, "    {r} = sshr {a}, {b}\n"),
+    ("__npu_rotl128", &[128, 32], 128, "    {r} = rotl {a}, {b}\n"),
+    ("__npu_umulhi64", &[64, 64], 64, "    {r} = umulhi {a}, {b}\n"),
+    ("__npu_smulhi64", &[64, 64], 64, "    {r} = smulhi {a}, {b}\n"),
+    ("__npu_f64_compare", &[64, 64], 32, order!("f64")),
+    ("__npu_f128_compare", &[128, 128], 32, order!("f128")),
 ];
 
 impl Specification {
@@ -85,7 +74,7 @@ impl Specification {
         let mut next = 20;
         let mut first = 0;
         let mut body = self.body.to_owned();
-        for (name, bits) in ["a", "b"].into_iter().zip(self.operands) {
+        for (name, bits) in ["{a}", "{b}"].into_iter().zip(self.operands) {
             let mut pieces: Vec<u32> = (first..first + bits / 32).collect();
             first += bits / 32;
             while pieces.len() > 1 {
@@ -98,9 +87,9 @@ impl Specification {
                 }
                 pieces = wider;
             }
-            body = replaced(&body, name, pieces[0]);
+            body = body.replace(name, &format!("v{}", pieces[0]));
         }
-        text += &replaced(&body, "r", 200);
+        text += &body.replace("{r}", "v200");
         let mut pieces = vec![200];
         let mut next = 201;
         while pieces.len() < (self.result / 32) as usize {
@@ -118,16 +107,6 @@ impl Specification {
     }
 }
 
-/// Replaces a name by a value in instructions.
-fn replaced(body: &str, name: &str, value: u32) -> String {
-    let words = body.split_inclusive(|c: char| !c.is_alphanumeric());
-    let word = |word: &str| match word.strip_prefix(name) {
-        Some(end) if !end.starts_with(|c: char| c.is_alphanumeric()) => format!("v{value}{end}"),
-        _ => word.to_owned(),
-    };
-    words.map(word).collect()
-}
-
 /// Proves the routines that have a specification, for the settings of `isa`.
 ///
 /// # Errors
@@ -137,8 +116,14 @@ pub fn prove_routines(isa: &Isa, options: &Options) -> Result<Vec<Answer>, Strin
     let isa = Arc::new(isa.for_runtime());
     SPECIFICATIONS
         .par_iter()
-        .map(|specification| {
-            let name = specification.routine;
+        .map(|&(routine, operands, result, body)| {
+            let specification = Specification {
+                routine,
+                operands,
+                result,
+                body,
+            };
+            let name = routine;
             let functions =
                 cranelift_reader::parse_functions(&specification.text()).map_err(|error| format!("{name}: {error}"))?;
             let func = functions.first().ok_or_else(|| format!("{name}: no function"))?;

@@ -1,7 +1,7 @@
 //! The proofs by rule.
 
 use super::Proof;
-use crate::answer::{Reason, Verdict};
+use crate::answer::Verdict;
 use cranelift_naplespu::explain::{RULES, Rule};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ pub struct RuleProofs {
 /// The state of a rule.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum State {
-    /// A function that applies the rule is proved, and none is refuted.
+    /// A function that applies the rule is proved. Failures of others are in [`Table::failures`].
     Proved,
     /// All functions that apply the rule are undecided.
     Undecided,
@@ -60,11 +60,7 @@ impl Table {
                 Verdict::Refuted { .. } => {}
             }
         }
-        let is_failure = matches!(
-            proof.answer.verdict,
-            Verdict::Refuted { .. } | Verdict::Undecided(Reason::Unconfirmed(_))
-        );
-        if is_failure {
+        if proof.answer.is_failure() {
             self.failures.push(proof);
         }
     }
