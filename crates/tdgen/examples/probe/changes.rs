@@ -1,24 +1,13 @@
-//! Finds parts of td that decide nothing: makes one change after the other and runs all back ends.
-//!
-//!     cargo run --release -p tdgen --example probe                    # removes each `def` and `defm`
-//!     cargo run --release -p tdgen --example probe -- Errata          # in files whose name contains this
-//!     cargo run --release -p tdgen --example probe -- --changes       # changes numbers and texts, removes elements of lists
-//!     cargo run --release -p tdgen --example probe -- --changes=7     # every seventh of them
-//!
-//! A part decides something if the description is refused after the change, or if the generated
-//! text changes. All other parts are printed with file and line. The example `code_hashes` of
-//! `naplespu-filetests` finds whether generated code changes as well.
-
-#![deny(missing_docs)]
-
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+//! Changes of the text of a description.
 
 /// A change of a td file.
-struct Change {
-    line: usize,
-    start: usize,
-    end: usize,
+pub struct Change {
+    /// The line of the file, from 1.
+    pub line: usize,
+    /// The first byte that is replaced.
+    pub start: usize,
+    /// The byte after the last one that is replaced.
+    pub end: usize,
     /// The new text.
     text: String,
 }
@@ -41,13 +30,14 @@ impl Change {
         Self::new(text, start, end, "\n".repeat(lines))
     }
 
-    fn apply(&self, text: &str) -> String {
+    /// Returns the text after the change.
+    pub fn apply(&self, text: &str) -> String {
         format!("{}{}{}", &text[..self.start], self.text, &text[self.end..])
     }
 }
 
 /// Returns the removals of all statements that begin with `def` or `defm`.
-fn statements(text: &str) -> Vec<Change> {
+pub fn statements(text: &str) -> Vec<Change> {
     let mut found: Vec<Change> = Vec::new();
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -63,7 +53,7 @@ fn statements(text: &str) -> Vec<Change> {
 }
 
 /// Returns changes of all numbers and texts, and removals of elements of lists of names.
-fn changes(text: &str) -> Vec<Change> {
+pub fn changes(text: &str) -> Vec<Change> {
     let mut found = Vec::new();
     let bytes = text.as_bytes();
     let is_word = |at: usize| bytes.get(at).is_some_and(|c| c.is_ascii_alphanumeric() || *c == b'_');
@@ -140,85 +130,4 @@ fn end_of(text: &str, start: usize) -> usize {
         previous = c;
     }
     text.len()
-}
-
-fn main() -> ExitCode {
-    match probe() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            eprintln!("error: {message}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn probe() -> Result<(), String> {
-    let (mut step, mut changed_only, mut filter) = (1, false, String::new());
-    for argument in std::env::args().skip(1) {
-        match argument.strip_prefix("--changes") {
-            Some(number) => {
-                changed_only = true;
-                if let Some(number) = number.strip_prefix('=') {
-                    step = number.parse().map_err(|error| format!("{argument}: {error}"))?;
-                }
-            }
-            None => filter = argument,
-        }
-    }
-    let td = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../td");
-    let copy = std::env::temp_dir().join(format!("td-{}", std::process::id()));
-    std::fs::create_dir_all(&copy).map_err(|error| format!("{}: {error}", copy.display()))?;
-    let mut files: Vec<PathBuf> = Vec::new();
-    let entries = std::fs::read_dir(&td).map_err(|error| format!("{}: {error}", td.display()))?;
-    for entry in entries {
-        let path = entry.map_err(|error| error.to_string())?.path();
-        if path.extension().is_some_and(|extension| extension == "td") {
-            files.push(path);
-        }
-    }
-    files.sort();
-    let read = |path: &Path| std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()));
-    let write = |path: &Path, text: &str| {
-        let path = copy.join(path.file_name().unwrap_or_default());
-        std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
-    };
-    for path in &files {
-        write(path, &read(path)?)?;
-    }
-    let whole = tdgen::build::all(&copy)?;
-    let (mut refused, mut changed, mut nothing) = (0, 0, 0);
-    for path in &files {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if !name.contains(&filter) {
-            continue;
-        }
-        let text = read(path)?;
-        let all = if changed_only {
-            changes(&text)
-        } else {
-            statements(&text)
-        };
-        for change in all.iter().step_by(step) {
-            write(path, &change.apply(&text))?;
-            match tdgen::build::all(&copy) {
-                Err(_) => refused += 1,
-                Ok(generated) if generated != whole => changed += 1,
-                Ok(_) => {
-                    nothing += 1;
-                    let line = text.lines().nth(change.line - 1).unwrap_or_default().trim();
-                    let part = &text[change.start..change.end];
-                    let part = if changed_only {
-                        format!("`{}` of ", part.trim())
-                    } else {
-                        String::new()
-                    };
-                    eprintln!("td/{name}:{}: {part}{line}", change.line);
-                }
-            }
-        }
-        write(path, &text)?;
-    }
-    std::fs::remove_dir_all(&copy).map_err(|error| format!("{}: {error}", copy.display()))?;
-    eprintln!("{refused} changes are refused, {changed} change what is generated, {nothing} decide nothing");
-    Ok(())
 }
