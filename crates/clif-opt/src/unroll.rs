@@ -35,8 +35,12 @@ const FULL_LOADS: u64 = 24;
 /// The maximum estimated size of all copies in an unrolled loop, in machine instructions.
 const COPIES_BUDGET: u32 = 128;
 
-/// The same if the factor divides the trip count: no second loop executes the remainder.
+/// The same if [`COPIES`] divides the trip count: no second loop executes the remainder.
 const EXACT_BUDGET: u32 = 208;
+
+/// The same if the trip count is unknown: a second loop executes up to three iterations, which may
+/// be all.
+const RUNTIME_BUDGET: u32 = 40;
 
 /// The default unroll factor.
 const COPIES: u64 = 4;
@@ -157,7 +161,7 @@ fn choose(ctx: &Context, target: &dyn Target, lp: &NaturalLoop, ranges: &Ranges)
     if !lp.innermost {
         return None;
     }
-    let mut copies = copies(size)?;
+    let mut copies = copies(size, RUNTIME_BUDGET)?;
     let max = exits
         .iter()
         .filter_map(|exit| loops::max_trip_count(&ctx.func, lp, exit, ranges))
@@ -192,18 +196,18 @@ fn loads(func: &Function, lp: &NaturalLoop) -> u64 {
         .sum()
 }
 
-/// Returns the profitable factor for a body of this size and an unknown trip count.
-fn copies(size: u32) -> Option<u64> {
-    [COPIES, 2]
+/// Returns the profitable factor for a body of this size: [`COPIES`] if that many copies are within
+/// `budget`, 2 if two copies are within [`COPIES_BUDGET`].
+fn copies(size: u32, budget: u32) -> Option<u64> {
+    [(COPIES, budget), (2, COPIES_BUDGET)]
         .into_iter()
-        .find(|&copies| copies * u64::from(size) <= u64::from(COPIES_BUDGET))
+        .find_map(|(copies, budget)| (copies * u64::from(size) <= u64::from(budget)).then_some(copies))
 }
 
-/// Returns the profitable factor for a body of this size and this trip count, preferably a divisor.
+/// Returns the profitable factor for a body of this size and this trip count.
 fn factor(count: u64, size: u32) -> Option<u64> {
-    let max = (u64::from(EXACT_BUDGET) / u64::from(size.max(1))).min(COPIES);
-    let divides = (3..=max).rev().find(|&copies| count.is_multiple_of(copies));
-    divides.or_else(|| copies(size))
+    let is_exact = count.is_multiple_of(COPIES);
+    copies(size, if is_exact { EXACT_BUDGET } else { COPIES_BUDGET })
 }
 
 /// Ensures that later code uses values of the loop only through parameters of a common exit block,
