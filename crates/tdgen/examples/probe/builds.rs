@@ -7,13 +7,10 @@ use std::path::Path;
 use std::process::Command;
 
 /// The commands that may notice a change, in the order in which they run, with a name for the table.
-/// Each one selects the whole workspace, so that no crate is built with other features.
+/// Each one selects all members of the workspace, so that no crate is built with other features.
 const COMMANDS: [(&str, &[&str]); 4] = [
     ("the build", &["build", "--workspace", "--example", "code_hashes"]),
-    (
-        "code of filetests",
-        &["run", "--workspace", "--example", "code_hashes", "--", HASHES],
-    ),
+    ("code of filetests", &["run", "--example", "code_hashes", "--", HASHES]),
     (
         "unit tests and filetests",
         &["test", "--workspace", "--lib", "--test", "filetests"],
@@ -40,9 +37,10 @@ pub fn campaign(description: &Description, tree: &Path, filter: &str, count: usi
     fastrand::Rng::with_seed(seed).shuffle(&mut all);
     all.truncate(count);
 
-    let hashes = cargo(tree, &["run", "--workspace", "--example", "code_hashes"])?;
+    let hashes = cargo(tree, &["run", "--example", "code_hashes"])?;
     if !hashes.status.success() {
-        return Err(format!("{} does not build without a change", tree.display()));
+        let output = String::from_utf8_lossy(&hashes.stderr);
+        return Err(format!("{} does not build without a change: {output}", tree.display()));
     }
     std::fs::write(tree.join(HASHES), hashes.stdout).map_err(|error| format!("{HASHES}: {error}"))?;
 
