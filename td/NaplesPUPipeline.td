@@ -53,17 +53,33 @@ def INVALIDATE_TO_END : PipelineConstant<3, "Cycles from the start of the write 
 def PRESENT_TO_REPLAY : PipelineConstant<3, "Cycles from the start of a read whose line has arrived meanwhile to the second lookup of the access that missed.">;
 
 //===----------------------------------------------------------------------===//
-// Several cores: numbers from the sources of the hardware, from before the mesh could be run. The
-// model does not follow the measurements in docs/machine/several-cores.md yet.
+// Several cores: the mesh, as measured (docs/machine/several-cores.md)
 //===----------------------------------------------------------------------===//
 
-// mc/system/npu_noc.sv
 def MESH_WIDTH       : PipelineConstant<4, "Tiles in a row of the mesh.">;
 def MESH_HEIGHT      : PipelineConstant<4, "Rows of the mesh.">;
 def MEMORY_TILE      : PipelineConstant<15, "The tile with main memory.">;
 def HOST_TILE        : PipelineConstant<14, "The tile with the host and the console.">;
-// include/npu_user_defines.sv
-def L2_SETS          : PipelineConstant<128, "Sets of the second-level cache.">;
-def L2_WAYS          : PipelineConstant<8, "Ways of the second-level cache.">;
-// The memory of the test bench accepts one request at a time.
-def MEMORY_ANSWER    : PipelineConstant<2, "Cycles for which a read occupies memory, without its delay.">;
+def L2_SETS          : PipelineConstant<128, "Sets of the second-level cache of a tile.">;
+def L2_WAYS          : PipelineConstant<8, "Ways of the second-level cache of a tile.">;
+def LINE_FLITS       : PipelineConstant<10, "Flits of a message with a line.">;
+def EVICTED_LINE_FLITS : PipelineConstant<9, "Flits of a message with a modified line that leaves a data cache.">;
+def WORD_FLITS       : PipelineConstant<2, "Flits of a message of a barrier or of I/O.">;
+def MESSAGE_CYCLES   : PipelineConstant<6, "Cycles of a message of one flit, apart from its hops.">;
+def HOP_CYCLES       : PipelineConstant<2, "Cycles of a hop between neighboring tiles.">;
+def REQUEST_TO_MESSAGE : PipelineConstant<3, "Cycles from the start of a transaction in the cache controller to its message.">;
+def MESSAGE_TO_FILL  : PipelineConstant<3, "Cycles from the arrival of a line to its fill.">;
+def ACK_TO_FILL      : PipelineConstant<4, "Cycles from the arrival of the last acknowledgment to the fill, if it follows the line.">;
+def NEXT_MESSAGE_OF_SET : PipelineConstant<3, "Cycles from a message that a core takes to the next one of the same set of its data cache.">;
+def FORWARD_TO_ANSWER : PipelineConstant<3, "Cycles from a request of a directory to a core to the core's answer.">;
+def DIRECTORY_ANSWER : PipelineConstant<2, "Cycles from a request to the answer of a directory.">;
+def DIRECTORY_BUSY   : PipelineConstant<3, "Cycles from a request that a directory takes to the next one.">;
+def MEMORY_ANSWER    : PipelineConstant<6, "Cycles of a read in the memory tile, without the delay of memory.">;
+def MEMORY_WRITE     : PipelineConstant<2, "Cycles of a write in the memory tile, without the delay of memory.">;
+def CORE_START       : PipelineConstant<4, "Cycles from the start of a core by the host to the start of the next one.">;
+def LINE_REQUEST_TO_MESSAGE : PipelineConstant<1, "Cycles from the start of a read for the instruction cache to its message.">;
+def LINE_MESSAGE_TO_FILL : PipelineConstant<1, "Cycles from the arrival of an instruction line to its fill.">;
+def INVALIDATED_TO_END : PipelineConstant<2, "Cycles from the acknowledgment of an invalidated line until its thread continues.">;
+def IO_MESSAGE_TO_END : PipelineConstant<4, "Cycles from the answer of the host to the end of the access.">;
+def SYNC_TO_RELEASE  : PipelineConstant<5, "Cycles from the last arrival that the sync master of a tile accepts to the first release that it sends.">;
+def RELEASE_TO_ISSUE : PipelineConstant<3, "Cycles from the arrival of a release to the next instruction of the threads.">;

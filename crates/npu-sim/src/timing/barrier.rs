@@ -4,8 +4,8 @@
 //! A barrier instruction issues like any other, and its thread stops. The arrival goes to the
 //! synchronization master when no operation of the thread is pending; the core checks this from
 //! some cycles after issue on. The master accepts one arrival at a time. With several cores each
-//! tile has a master, which the upper bits of an id select (this is read from the hardware
-//! description, not measured), and arrivals and releases are messages of the network.
+//! tile has a master, which the upper bits of an id select, and arrivals and releases are messages
+//! of the network (`docs/machine/several-cores.md`).
 
 use super::Timing;
 use super::core::{Core, Pipe};
@@ -24,6 +24,8 @@ const TO_ARRIVAL: u64 = machine::BARRIER_TO_ARRIVAL as u64;
 const ARRIVAL_BUSY: u64 = machine::BARRIER_ARRIVAL_BUSY as u64;
 /// Cycles from the last arrival to the issue of the next instruction.
 const RELEASE: u64 = machine::BARRIER_RELEASE as u64;
+/// Cycles from the last arrival to the first release that a master sends to a tile.
+const TO_RELEASE: u64 = machine::SYNC_TO_RELEASE as u64;
 /// Cycles after a cache lookup of an operation in which the thread counts as one without an
 /// operation.
 const LOOK_TO_REST: u64 = machine::LOOK_TO_REST as u64;
@@ -201,10 +203,11 @@ impl Timing {
             if threads == 0 {
                 continue;
             }
-            let mut release = last + RELEASE;
-            if self.network.shared {
-                release = self.network.reaches(tile, core.number, release, now);
-            }
+            let release = if self.network.shared {
+                self.network.reaches(tile, core.number, last + TO_RELEASE, now)
+            } else {
+                last + RELEASE
+            };
             for thread in (0..THREADS).filter(|thread| threads >> thread & 1 != 0) {
                 core.pipes[thread].release = release;
                 sink.barrier_opens(core.global(thread), last_thread);

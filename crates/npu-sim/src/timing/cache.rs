@@ -181,9 +181,18 @@ pub(crate) struct DataCache {
     coherence: Option<Box<Coherence>>,
 }
 
-/// The state of a data cache in a system of several cores. It is based on reading the hardware
-/// description before the mesh could be run (measured since: `docs/machine/several-cores.md`): the
-/// states are those of MSI, and victims are chosen by pseudo-LRU.
+/// A line that a fill has evicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Evicted {
+    /// The way in which it was.
+    pub way: u8,
+    pub line: u32,
+    /// Whether the core could write it.
+    pub owned: bool,
+}
+
+/// The state of a data cache in a system of several cores (`docs/machine/several-cores.md`): the
+/// states are those of MSI, and victims are chosen by pseudo-LRU, even if a way is empty.
 #[derive(Default)]
 struct Coherence {
     /// The ways with lines that the core may read but not write, one bit each.
@@ -260,26 +269,36 @@ impl DataCache {
         self.tags[line as usize % DATA_SETS].contains(&line)
     }
 
-    /// Inserts a line, with write permission if `owned`; returns the way and the number of an
-    /// evicted line. An eviction costs a write to memory, whether the line is dirty or not.
-    pub fn fill(&mut self, line: u32, owned: bool) -> Option<(u8, u32)> {
+    /// Inserts a line, with write permission if `owned`; returns an evicted line. With one core, an
+    /// eviction costs a write to memory, whether the line is dirty or not.
+    pub fn fill(&mut self, line: u32, owned: bool) -> Option<Evicted> {
         let set = line as usize % DATA_SETS;
         if self.coherence.is_some() {
             // The fill may be a write permission for a line that the cache contains.
             let there = self.place(line).map(|(_, way)| way);
             let way = there.unwrap_or(self.next_victim(set));
+            let mut was_owned = true;
             if let Some(coherence) = &mut self.coherence {
                 let bit = 1 << way;
+                was_owned = coherence.read_only[set] & bit == 0;
                 coherence.read_only[set] = coherence.read_only[set] & !bit | if owned { 0 } else { bit };
                 coherence.trees[set] = used(coherence.trees[set], DATA_WAYS, way);
             }
             let old = std::mem::replace(&mut self.tags[set][way], line);
-            return (old != EMPTY && old != line).then_some((way as u8, old));
+            return (old != EMPTY && old != line).then_some(Evicted {
+                way: way as u8,
+                line: old,
+                owned: was_owned,
+            });
         }
         let way = self.victim[set];
         self.victim[set] = (way + 1) % DATA_WAYS as u8;
         let old = std::mem::replace(&mut self.tags[set][usize::from(way)], line);
-        (old != EMPTY).then_some((way, old))
+        (old != EMPTY).then_some(Evicted {
+            way,
+            line: old,
+            owned: true,
+        })
     }
 
     /// Returns the way that the next fill of a set replaces.
@@ -346,7 +365,12 @@ mod tests {
         for k in 0..machine::DCACHE_WAYS {
             assert_eq!(cache.fill(line(k), true), None);
         }
-        assert_eq!(cache.fill(line(machine::DCACHE_WAYS), true), Some((0, line(0))));
+        let evicted = Evicted {
+            way: 0,
+            line: line(0),
+            owned: true,
+        };
+        assert_eq!(cache.fill(line(machine::DCACHE_WAYS), true), Some(evicted));
         assert!(!cache.holds(line(0)));
         assert!(cache.holds(line(1)));
     }
@@ -381,7 +405,12 @@ mod tests {
         assert!(cache.serves(line(0), false, false) && !cache.serves(line(0), true, false));
         // The lines were inserted into ways 0, 2, 1 and 3. Way 0 was used last, and way 2 is the
         // older one in the other half.
-        assert_eq!(cache.fill(line(4), true), Some((2, line(1))));
+        let evicted = Evicted {
+            way: 2,
+            line: line(1),
+            owned: false,
+        };
+        assert_eq!(cache.fill(line(4), true), Some(evicted));
         cache.lose(line(4), false);
         assert!(!cache.serves(line(4), false, false));
         assert!(cache.serves(line(4), true, true), "the line had been inserted");

@@ -492,7 +492,7 @@ impl Core {
             if now + 1 < until {
                 self.pass_over_idle_cycles(now);
             }
-            if self.now >= until {
+            if self.now >= until || self.now > network.next_arrival() {
                 return now;
             }
         }
@@ -510,7 +510,6 @@ impl Core {
                 active = true;
             }
             self.controller.start(now, &mut self.data, network);
-            self.tell_of_reads(network, sink);
         }
         if !self.branches.is_empty() {
             self.resolve(now);

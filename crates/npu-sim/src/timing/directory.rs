@@ -1,16 +1,15 @@
 //! The directory: it records which cores have which data lines, and determines the cost of a
 //! request.
 //!
-//! The model is based on reading the hardware description before the mesh could be run (measured
-//! since: `docs/machine/several-cores.md`): the states are those of MSI, and a directory at the
-//! second-level cache keeps the data caches coherent. The model assumes textbook MSI. A line is
-//! *modified* in one core, or *shared* by the cores that read it, or in no cache. A load requests
-//! the line shared. A store requests it exclusively, even if the core already shares it. A line
-//! that another core has modified comes from that core; if it is shared then, it also goes to the
-//! second level. A line that others share is invalidated there, and the store waits for their
-//! acknowledgments. An evicted line is returned to the directory.
+//! The directory of each tile keeps the data caches coherent (`docs/machine/several-cores.md`). A
+//! line is *modified* in one core, or *shared* by the cores that read it, or in no data cache. A
+//! load requests the line shared. A store requests it exclusively; if the core shares the line, it
+//! loses its copy and receives the line again. A line that another core has modified comes from that
+//! core; if it is shared then, it also goes to the second level. All copies of a shared line are
+//! invalidated, and the store waits for the acknowledgments. An evicted line is returned to the
+//! directory.
 //!
-//! No source documents the delays of these actions: see [`Network`](super::network::Network).
+//! The [`Network`](super::network::Network) has the cycles of these actions.
 
 use rustc_hash::FxHashMap;
 
@@ -37,7 +36,7 @@ struct Entry {
 pub(super) enum Action {
     /// The line comes from the second level or from memory.
     Supply,
-    /// The core has the line, and receives write permission.
+    /// The core has the line, and receives it again with write permission.
     Upgrade,
     /// The core with this number has modified the line, and sends it.
     Forward(usize),
@@ -57,12 +56,13 @@ impl Directory {
         (entry.next_at, entry.settled_at)
     }
 
-    /// Returns the response to a request of `core` for a line, and the other cores that lose the
-    /// line if the request is exclusive (`own`).
+    /// Returns the response to a request of `core` for a line, and the cores whose copies are
+    /// invalidated if the request is exclusive (`own`). A core that shares the line loses its copy
+    /// as well, and receives the line again.
     pub fn look(&self, core: usize, line: u32, own: bool) -> (Action, Cores) {
         let entry = self.lines.get(&line).copied().unwrap_or_default();
         let bit = 1 << core;
-        let others = if own { entry.sharers & !bit } else { 0 };
+        let sharers = if own { entry.sharers } else { 0 };
         let action = match entry.owner {
             Some(owner) if owner != core => Action::Forward(owner),
             // A core that has lost the line by an erratum receives it again.
@@ -70,7 +70,7 @@ impl Directory {
             None if own && entry.sharers & bit != 0 => Action::Upgrade,
             None => Action::Supply,
         };
-        (action, others)
+        (action, sharers)
     }
 
     /// Grants the line to `core`; returns whether the core may store to it.
@@ -89,6 +89,18 @@ impl Directory {
         entry.next_at = next_at;
         entry.settled_at = entry.settled_at.max(settled_at);
         owns
+    }
+
+    /// Forgets a line that leaves the second level; returns the core that has modified it, or the
+    /// cores that share it.
+    pub fn evict(&mut self, line: u32) -> (Option<usize>, Cores) {
+        let entry = self.lines.remove(&line).unwrap_or_default();
+        (entry.owner, entry.sharers)
+    }
+
+    /// Makes requests for a line without copies wait until a cycle.
+    pub fn block(&mut self, line: u32, next_at: u64) {
+        self.lines.entry(line).or_default().next_at = next_at;
     }
 
     /// Records that `core` returns a line; returns whether it had modified the line. No later

@@ -140,10 +140,10 @@ impl Core {
             Transaction::LoadMiss | Transaction::StoreMiss => {
                 if !request.short {
                     self.updating = now;
-                    if let Some((way, left)) = self.data.fill(request.line, request.owned) {
+                    if let Some(evicted) = self.data.fill(request.line, request.owned) {
                         let at = now + EVICTION_TO_CONTROLLER;
-                        let mut request = Request::new(Transaction::Replacement, left, 0, at);
-                        request.way = way;
+                        let mut request = Request::new(Transaction::Replacement, evicted.line, 0, at);
+                        (request.way, request.owned) = (evicted.way, evicted.owned);
                         self.controller.request(request);
                     }
                 }

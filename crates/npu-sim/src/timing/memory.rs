@@ -1,8 +1,11 @@
-//! The path to memory: the controller of both caches, which performs one transaction at a time
-//! (`docs/machine/memory.md`).
+//! The path to memory: the controller of both caches.
+//!
+//! With one core, it performs one transaction at a time (`docs/machine/memory.md`). With several
+//! cores, transactions overlap, and only those of one line wait for each other
+//! (`docs/machine/several-cores.md`).
 
 use super::cache::DataCache;
-use super::network::{Asks, Network};
+use super::network::{Answer, Asks, Network};
 use super::queues::Ring;
 use crate::machine::THREADS;
 use npu_mc::machine;
@@ -42,7 +45,7 @@ pub(crate) struct Request {
     pub short: bool,
     /// The way from which a line was evicted.
     pub way: u8,
-    /// Whether the core receives write permission for the line.
+    /// Whether the core receives write permission for the line, or had it for an evicted line.
     pub owned: bool,
     /// The entry in the queue of instruction lines.
     slot: u8,
@@ -88,6 +91,7 @@ const TRANSACTION_BUSY: u64 = machine::TRANSACTION_BUSY as u64;
 pub(super) const WRITE_BUSY: u64 = machine::WRITE_BUSY as u64;
 const PRESENT_TO_REPLAY: u64 = machine::PRESENT_TO_REPLAY as u64;
 const INVALIDATE_TO_END: u64 = machine::INVALIDATE_TO_END as u64;
+const INVALIDATED_TO_END: u64 = machine::INVALIDATED_TO_END as u64;
 
 /// An invalid line number.
 const NO_LINE: u32 = u32::MAX;
@@ -149,7 +153,14 @@ pub(crate) struct Controller {
     /// The cycle in which memory has completed the last write.
     memory_free_at: u64,
     /// Transactions whose effects on the caches are pending, in the order of their cycles.
-    ending: Ring<(Request, u64), 8>,
+    ending: Ring<(Request, u64), 32>,
+    /// With several cores, the requests for lines that have not been answered.
+    sent: Vec<Request>,
+    /// With several cores, the lines that have left the data cache, and the cycles in which their
+    /// homes have acknowledged that.
+    leaving: Vec<(u32, u64)>,
+    /// With several cores, the cycle in which the next access to I/O can start.
+    next_io_at: u64,
     delay: u64,
     /// The number of the core.
     core: usize,
@@ -167,6 +178,9 @@ impl Controller {
             next_line_at: 0,
             memory_free_at: 0,
             ending: Ring::new((Request::NONE, u64::MAX)),
+            sent: Vec::new(),
+            leaving: Vec::new(),
+            next_io_at: 0,
             delay: delay.into(),
             core,
             lines: LineQueue::new(),
@@ -198,7 +212,7 @@ impl Controller {
     /// Returns whether no transaction is pending.
     #[inline]
     pub fn is_idle(&self) -> bool {
-        self.pending == 0 && self.ending.is_empty()
+        self.pending == 0 && self.ending.is_empty() && self.sent.is_empty()
     }
 
     /// Requests an instruction line for a thread, or adds the thread to a pending request.
@@ -220,14 +234,16 @@ impl Controller {
     /// Adds threads to a request for an instruction line that `chosen` accepts; returns whether one
     /// exists.
     fn joins(&mut self, threads: u8, chosen: impl Fn(&Request) -> bool) -> bool {
-        let join = |request: &mut Request| {
+        let mut join = |request: &mut Request| {
             let joins = request.kind == Transaction::Instruction && chosen(request);
             if joins {
                 request.threads |= threads;
             }
             joins
         };
-        self.ending.join(|(request, _)| join(request)) || self.queues[Transaction::Instruction as usize].join(join)
+        self.ending.join(|(request, _)| join(request))
+            || self.queues[Transaction::Instruction as usize].join(&mut join)
+            || self.sent.iter_mut().any(join)
     }
 
     /// Returns the transaction whose effects on the caches take place in cycle `now`, if any.
@@ -245,6 +261,15 @@ impl Controller {
         if self.pending == 0 || self.free_at > now {
             return;
         }
+        if network.shared {
+            self.start_over_network(now, data, network);
+        } else {
+            self.start_alone(now, data);
+        }
+    }
+
+    /// Starts a transaction of the only core.
+    fn start_alone(&mut self, now: u64, data: &mut DataCache) {
         let next_line_at = self.next_line_at;
         let seen = |queue: &Ring<Request, 32>| {
             let front = queue.front();
@@ -259,23 +284,13 @@ impl Controller {
         // The controller chooses a transaction while the last write is in progress, but memory
         // performs one at a time.
         let start = now.max(self.memory_free_at);
-        let asks = Asks {
-            core: self.core,
-            seen: request.from,
-            now,
-            start,
-        };
         // For other transactions, lines of pending invalidations count as absent and those of
         // pending fills as present.
         let line = request.line;
         let going = self
             .ending
             .join(|(r, _)| r.kind == Transaction::Invalidate && !r.short && data.is_in(line, r.line, r.way));
-        // A store needs write permission, which the fill of a load may lack with several cores.
-        let own = request.kind == Transaction::StoreMiss;
-        let comes = self
-            .ending
-            .join(|(r, _)| r.line == line && r.fills() && !r.short && (r.owned || !own));
+        let comes = self.ending.join(|(r, _)| r.line == line && r.fills() && !r.short);
         match request.kind {
             Transaction::Flush if !comes && (going || !data.find(line)) => self.free_at = now + TRANSACTION_BUSY,
             Transaction::Invalidate if !comes && (going || !data.holds(line)) => {
@@ -286,14 +301,6 @@ impl Controller {
             Transaction::Replacement | Transaction::Flush | Transaction::Invalidate => {
                 self.writes += 1;
                 self.write(start);
-                if network.shared {
-                    let taken = if request.kind == Transaction::Flush {
-                        network.flush(asks, request.line)
-                    } else {
-                        network.give_back(asks, request.line)
-                    };
-                    self.memory_free_at = start + taken.max(WRITE_BUSY);
-                }
                 if request.kind == Transaction::Replacement {
                     data.leaves(request.way);
                 }
@@ -305,19 +312,11 @@ impl Controller {
             }
             Transaction::Io => {
                 self.write(start);
-                if network.shared {
-                    self.memory_free_at += network.io(asks);
-                }
                 self.free_at = self.memory_free_at;
                 self.ending.push((request, self.free_at));
             }
             Transaction::Instruction => {
                 self.reads += 1;
-                let delay = if network.shared {
-                    network.instructions(asks, request.line)
-                } else {
-                    delay
-                };
                 self.free_at = start + READ_BUSY + delay;
                 let fill = start + READ_TO_FILL + delay;
                 self.next_line_at = fill + LINE_TO_NEXT;
@@ -327,22 +326,123 @@ impl Controller {
                 if comes {
                     data.expect(line);
                 }
-                if comes || !going && data.find(line) && !(own && data.only_reads(line)) {
+                if comes || !going && data.find(line) {
                     request.short = true;
                     self.free_at = now + TRANSACTION_BUSY;
                     self.ending.push((request, now + PRESENT_TO_REPLAY - WAKE_UP));
                 } else {
                     self.reads += 1;
-                    let mut delay = delay;
-                    if network.shared {
-                        let given = network.data(asks, line, own);
-                        (delay, request.owned) = (given.delay, given.owned);
-                    }
                     self.free_at = start + READ_BUSY + delay;
                     self.ending.push((request, start + READ_TO_FILL + delay));
                 }
             }
         }
+    }
+
+    /// Records the cycle in which a requested line will arrive.
+    pub fn receive(&mut self, answer: &Answer) {
+        let is_answered = |request: &Request| {
+            request.line == answer.line && (request.kind == Transaction::Instruction) == answer.is_code
+        };
+        let Some(index) = self.sent.iter().position(is_answered) else {
+            return;
+        };
+        let mut request = self.sent.swap_remove(index);
+        request.owned = answer.owned;
+        if answer.is_code {
+            self.next_line_at = answer.fill + LINE_TO_NEXT;
+        }
+        self.ending.push_in_order((request, answer.fill), |&(_, end)| end);
+    }
+
+    /// Returns whether a request waits for another transaction of its line, or for its turn.
+    fn is_blocked(&self, request: &Request, now: u64) -> bool {
+        match request.kind {
+            Transaction::Instruction => self.next_line_at > now,
+            Transaction::Io => self.next_io_at > now,
+            _ => {
+                let line = request.line;
+                let mut ending = (0..self.ending.len()).filter_map(|index| self.ending.get(index));
+                let is_same = |r: &Request| r.line == line && !r.short && r.kind != Transaction::Instruction;
+                ending.any(|(r, _)| is_same(r))
+                    || self.sent.iter().any(is_same)
+                    || self.leaving.iter().any(|&(left, until)| left == line && until > now)
+            }
+        }
+    }
+
+    /// Starts a transaction of a core that shares memory with others.
+    fn start_over_network(&mut self, now: u64, data: &mut DataCache, network: &mut Network) {
+        self.leaving.retain(|&(_, until)| until > now);
+        let can_start = |queue: &Ring<Request, 32>| {
+            let front = queue.front();
+            front.is_some_and(|request| request.from <= now && !self.is_blocked(request, now))
+        };
+        let Some(number) = self.queues.iter().position(can_start) else {
+            return;
+        };
+        let Some(mut request) = self.queues[number].pop() else {
+            return;
+        };
+        self.pending -= 1;
+        self.free_at = now + 1;
+        let line = request.line;
+        let asks = Asks {
+            core: self.core,
+            seen: request.from,
+            now,
+            start: now,
+        };
+        let end = match request.kind {
+            Transaction::Replacement => {
+                self.writes += 1;
+                let left = network.give_back(asks, line, request.owned);
+                self.leaving.push((line, left));
+                return;
+            }
+            Transaction::Flush => {
+                if data.find(line) {
+                    self.writes += 1;
+                    network.flush(asks, line);
+                }
+                return;
+            }
+            Transaction::Invalidate if data.find(line) => {
+                self.writes += 1;
+                request.way = data.way_to_empty(line, false, true);
+                let left = network.give_back(asks, line, !data.only_reads(line));
+                self.leaving.push((line, left));
+                left + INVALIDATED_TO_END
+            }
+            Transaction::Invalidate => {
+                request.short = true;
+                now + INVALIDATE_TO_END
+            }
+            Transaction::Io => {
+                self.next_io_at = network.io(asks);
+                self.next_io_at
+            }
+            Transaction::Instruction => {
+                self.reads += 1;
+                network.instructions(asks, line);
+                self.next_line_at = u64::MAX;
+                self.sent.push(request);
+                return;
+            }
+            Transaction::StoreMiss | Transaction::LoadMiss => {
+                let own = request.kind == Transaction::StoreMiss;
+                if data.find(line) && !(own && data.only_reads(line)) {
+                    request.short = true;
+                    now + PRESENT_TO_REPLAY - WAKE_UP
+                } else {
+                    self.reads += 1;
+                    network.data(asks, line, own);
+                    self.sent.push(request);
+                    return;
+                }
+            }
+        };
+        self.ending.push_in_order((request, end), |&(_, end)| end);
     }
 
     /// Starts a write in cycle `start`; the next transaction can be chosen before memory has
@@ -356,12 +456,10 @@ impl Controller {
     pub fn next_event(&self) -> u64 {
         let mut next = self.ending.front().map_or(u64::MAX, |&(_, end)| end);
         if self.pending != 0 {
-            let from = |r: &Request| {
-                if r.kind == Transaction::Instruction {
-                    r.from.max(self.next_line_at)
-                } else {
-                    r.from
-                }
+            let from = |r: &Request| match r.kind {
+                Transaction::Instruction => r.from.max(self.next_line_at),
+                Transaction::Io => r.from.max(self.next_io_at),
+                _ => r.from,
             };
             let first = self.queues.iter().filter_map(|q| q.front()).map(from).min();
             next = next.min(first.unwrap_or(u64::MAX).max(self.free_at));

@@ -1,11 +1,9 @@
-//! The mesh between the tiles: it computes the links of a message and their cycles.
+//! The mesh between the tiles: it computes the links of a message and their cycles
+//! (`docs/machine/several-cores.md`).
 //!
-//! The model is based on reading the hardware description before the mesh could be run (measured
-//! since: `docs/machine/several-cores.md`): the tiles form a mesh of four by four, memory is in
-//! tile 15, the host in tile 14. The model assumes that tiles are numbered row by row, that a
-//! message first follows its row and then the column, and that a link carries one message at a time
-//! in each direction. The user configures the cycles of a hop and of a message on a link, since no
-//! source documents them.
+//! A message goes along its row first and then along its column. Its flits follow each other
+//! through a link, one a cycle. The hardware interleaves virtual networks flit by flit; the model
+//! neglects that they slow each other down, and the links that short messages occupy.
 
 use super::resource::Resource;
 use super::trip::{Place, Trip};
@@ -13,19 +11,52 @@ use npu_mc::machine;
 
 const WIDTH: u32 = machine::MESH_WIDTH;
 const TILES: u32 = WIDTH * machine::MESH_HEIGHT;
-/// The number of directions in which links leave a tile.
-const DIRECTIONS: u32 = 4;
+/// The number of directions in which links leave a router: to the four neighbors and to its tile.
+const DIRECTIONS: u32 = 5;
+/// The direction to the tile of the router.
+const LOCAL: u32 = 4;
+/// Cycles of a message of one flit, apart from its hops; the first half passes before the first
+/// link.
+const MESSAGE: u64 = machine::MESSAGE_CYCLES as u64;
+
+/// The virtual networks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Net {
+    /// Requests of cores to directories.
+    Request,
+    /// Lines and acknowledgments.
+    Response,
+    /// Requests of directories to cores and to memory.
+    Forward,
+    /// Barriers and I/O.
+    Service,
+}
+
+/// The number of virtual networks.
+pub(super) const NETS: usize = 4;
+
+/// A message between two tiles.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Message {
+    /// The tile of the sender.
+    pub from: u32,
+    /// The tile of the receiver.
+    pub to: u32,
+    pub net: Net,
+    /// The number of flits.
+    pub flits: u32,
+}
 
 /// The links of the mesh.
 #[derive(Clone, Debug)]
 pub(super) struct Mesh {
     /// Cycles of a hop.
     hop_delay: u64,
-    /// The cycles for which a message occupies a link.
+    /// The cycles for which a flit occupies a link.
     link_cycles: u64,
-    /// The links, by tile of origin and direction.
-    links: Vec<Resource>,
-    /// The number of messages that left their tile, and the cycles that they waited for links.
+    /// The links, by tile of origin, direction and virtual network.
+    links: Vec<[Resource; NETS]>,
+    /// The number of messages that left their tile, and the cycles that messages waited for links.
     pub messages: u64,
     pub waited: u64,
 }
@@ -35,33 +66,49 @@ impl Mesh {
         Mesh {
             hop_delay: hop_delay.into(),
             link_cycles: link_cycles.into(),
-            links: vec![Resource::default(); (TILES * DIRECTIONS) as usize],
+            links: vec![Default::default(); (TILES * DIRECTIONS) as usize],
             messages: 0,
             waited: 0,
         }
     }
 
-    /// Sends a message from one tile to another. Tile numbers wrap.
-    pub fn send(&mut self, from: u32, to: u32, trip: &mut Trip, past: u64) {
-        let (mut at, to) = (from % TILES, to % TILES);
+    /// Returns the cycles of the hops from one tile to another.
+    pub fn hops(&self, from: u32, to: u32) -> u64 {
+        let distance = |a: u32, b: u32| u64::from(a.abs_diff(b));
+        let (from, to) = (from % TILES, to % TILES);
+        self.hop_delay * (distance(from % WIDTH, to % WIDTH) + distance(from / WIDTH, to / WIDTH))
+    }
+
+    /// Moves the trip from the start of a message to the arrival of its last flit. Tile numbers
+    /// wrap.
+    pub fn send(&mut self, message: Message, trip: &mut Trip, past: u64) {
+        let (mut at, to) = (message.from % TILES, message.to % TILES);
         self.messages += u64::from(at != to);
+        trip.spend(Place::Network, MESSAGE / 2);
         while at != to {
             let (direction, next) = step(at, to);
-            let link = self.links.get_mut((at * DIRECTIONS + direction) as usize);
-            // Every tile has its links.
-            let taken = link.map_or(trip.at, |link| link.take(trip.at, self.link_cycles, past));
-            self.waited += taken.saturating_sub(trip.at);
-            trip.stay(Place::Link, taken);
+            self.pass(at, direction, message, trip, past);
             trip.spend(Place::Network, self.hop_delay);
             at = next;
         }
+        self.pass(at, LOCAL, message, trip, past);
+        let rest = u64::from(message.flits.saturating_sub(1)) * self.link_cycles;
+        trip.spend(Place::Network, MESSAGE - MESSAGE / 2 + rest);
     }
 
-    /// Sends a message without a trip; returns the cycle of its arrival.
-    pub fn deliver(&mut self, from: u32, to: u32, at: u64, past: u64) -> u64 {
-        let mut trip = Trip::new(at);
-        self.send(from, to, &mut trip, past);
-        trip.at
+    /// Waits until the link is free for all flits of the message.
+    fn pass(&mut self, at: u32, direction: u32, message: Message, trip: &mut Trip, past: u64) {
+        let Some(nets) = self.links.get_mut((at * DIRECTIONS + direction) as usize) else {
+            // Every tile has its links.
+            return;
+        };
+        if message.flits <= machine::WORD_FLITS {
+            return;
+        }
+        let length = u64::from(message.flits) * self.link_cycles;
+        let taken = nets[message.net as usize].take(trip.at, length, past);
+        self.waited += taken.saturating_sub(trip.at);
+        trip.stay(Place::Link, taken);
     }
 }
 
@@ -83,43 +130,47 @@ fn step(at: u32, to: u32) -> (u32, u32) {
 mod tests {
     use super::*;
 
+    fn deliver(mesh: &mut Mesh, from: u32, to: u32, flits: u32, at: u64) -> u64 {
+        let mut trip = Trip::new(at);
+        let net = Net::Request;
+        mesh.send(Message { from, to, net, flits }, &mut trip, 0);
+        trip.at
+    }
+
     #[test]
     fn a_way_has_the_hops_between_its_places() {
         let mut mesh = Mesh::new(10, 1);
         // Routes to the last corner, row by row.
         let mut hops = |tile: u32| {
             let at = 1000 * (1 + u64::from(tile));
-            (mesh.deliver(tile, 15, at, 0) - at) / 10
+            (deliver(&mut mesh, tile, 15, 1, at) - at - MESSAGE) / 10
         };
         let hops: Vec<u64> = (0..16).map(&mut hops).collect();
         assert_eq!(hops, [6, 5, 4, 3, 5, 4, 3, 2, 4, 3, 2, 1, 3, 2, 1, 0]);
-        assert_eq!(mesh.deliver(31, 15, 7, 0), 7);
-        assert_eq!(mesh.deliver(u32::MAX, 16, 2000, 0), 2060);
-        // A message to its own tile uses no link.
+        assert_eq!(deliver(&mut mesh, 31, 15, 1, 7), 13);
+        assert_eq!(deliver(&mut mesh, u32::MAX, 16, 1, 2000), 2066);
+        // A message to its own tile has no hop.
         assert_eq!(mesh.messages, 16);
     }
 
     #[test]
     fn messages_wait_for_a_link_that_both_take() {
-        let mut mesh = Mesh::new(2, 3);
-        // 0, 1, 2, 3, 7.
-        assert_eq!(mesh.deliver(0, 7, 100, 0), 108);
-        // The message reaches tile 1 when the link to tile 2 is free for only two more cycles; the
-        // link is occupied from 102 to 105.
-        assert_eq!(mesh.deliver(1, 2, 100, 0), 107);
-        assert_eq!(mesh.waited, 5);
+        let mut mesh = Mesh::new(2, 1);
+        // 0, 1, 2, 3, 7; ten flits.
+        assert_eq!(deliver(&mut mesh, 0, 7, 10, 100), 100 + 6 + 8 + 9);
+        // The first message occupies the link from tile 1 to tile 2 from 105 to 115.
+        assert_eq!(deliver(&mut mesh, 1, 2, 10, 102), 115 + 2 + 3 + 9);
+        assert_eq!(mesh.waited, 10);
         // Opposite directions and other rows use separate links.
-        assert_eq!(mesh.deliver(2, 1, 100, 0), 102);
-        assert_eq!(mesh.deliver(5, 6, 100, 0), 102);
-        assert_eq!(mesh.waited, 5);
-        let mut trip = Trip::new(103);
-        mesh.send(3, 7, &mut trip, 0);
-        // The first message occupies the link from 3 to 7 for three cycles from 106 on: the new one
-        // fits before it.
-        assert_eq!(trip.at, 105);
-        let mut trip = Trip::new(104);
-        mesh.send(3, 7, &mut trip, 0);
-        let legs: Vec<(Place, u64)> = trip.legs.iter().map(|leg| (leg.place, leg.to)).collect();
-        assert_eq!(legs, [(Place::Link, 109), (Place::Network, 111)]);
+        assert_eq!(deliver(&mut mesh, 2, 1, 10, 102), 119);
+        assert_eq!(deliver(&mut mesh, 5, 6, 10, 102), 119);
+        assert_eq!(mesh.waited, 10);
+        // So do other virtual networks, and short messages do not wait.
+        let mut trip = Trip::new(102);
+        let net = Net::Response;
+        let (from, to, flits) = (1, 2, 10);
+        mesh.send(Message { from, to, net, flits }, &mut trip, 0);
+        assert_eq!(trip.at, 119);
+        assert_eq!(deliver(&mut mesh, 1, 2, 1, 102), 110);
     }
 }

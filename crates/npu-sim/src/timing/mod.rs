@@ -14,13 +14,11 @@
 //!   and the limit of the write-back queues; the single write port.
 //! - The data cache, and the controller that performs one memory transaction at a time; barriers;
 //!   the jumps of ended threads to themselves.
-//! - With several cores: the mesh with its links, the directory with its second-level cache, and
-//!   the shared memory.
+//! - With several cores: the messages of the mesh, the directory and the second-level cache of each
+//!   tile, the memory tile and the start of the cores by the host.
 //!
 //! # What is not modeled
 //!
-//! - Properties of several cores without a documented number or rule. `network` lists the sources
-//!   and the assumptions. None of them is measured.
 //! - I/O has the cost of a memory write.
 //! - If a store changes code, scalar instructions there execute as they are at issue, but have the
 //!   timing of the code at fetch.
@@ -197,11 +195,12 @@ impl Timing {
         for number in self.cores.len()..machine.cores() {
             let tile = machine.control_register(number * THREADS, ControlRegister::TileId);
             let mut core = Core::new(number, self.config.memory_delay);
-            self.network.add_core(tile);
+            let start = self.network.add_core(tile);
+            core.now = self.end;
             if self.network.shared {
                 core.data.share();
+                core.now += start;
             }
-            core.now = self.end;
             core.counters.functions = Functions::new(&self.symbols);
             self.cores.push(core);
         }
@@ -252,6 +251,17 @@ impl Timing {
                 return Halt::Ended;
             };
             let from = self.cores[number].now;
+            if let Some(answer) = self.network.step(from) {
+                let core = &mut self.cores[answer.core];
+                sink.line_asked_for(answer.core, answer.line, answer.is_code, &answer.legs);
+                core.controller.receive(&answer);
+                // The core may have skipped past the fill.
+                core.now = core.now.min(answer.fill);
+                continue;
+            }
+            if self.network.next_arrival() <= from {
+                continue;
+            }
             let last = self.last_cycle();
             if from >= last {
                 self.end = self.end.max(from);

@@ -1,47 +1,74 @@
-//! The system between several cores and memory: the mesh, the directory with its second-level
-//! cache, and the shared memory.
+//! The system between several cores and memory: the mesh, a directory with its second-level cache
+//! in each tile, the memory tile and the host tile (`docs/machine/several-cores.md`).
 //!
-//! The model was made before the mesh could be run; the measurements in
-//! `docs/machine/several-cores.md` differ. These facts are read from the hardware description:
-//! - the tiles, the mesh and their positions;
-//! - data and instruction misses go to the tile of memory, I/O to the tile of the host, barriers to
-//!   the tile in their id;
-//! - the directory and the second level, their size and the kind of their states;
-//! - memory accepts one request at a time and answers after two cycles plus its delay.
-//!
-//! The mesh ([`mesh`](super::mesh)), the second level ([`second_level`](super::second_level)) and
-//! the directory ([`directory`](super::directory)) document their assumptions.
-//!
-//! The model invents no undocumented numbers. The user configures the cycles of hops, links and the
-//! second level, by default 0, 1 and 0. The component that answers (memory, second level, directory
-//! or another core) takes two cycles, which is the known number for memory. The model also assumes
-//! that the directory and the second level are in the tile of memory, which receives the misses,
-//! and accept one request at a time like memory. Instruction lines are not coherent and bypass
-//! both.
-//!
-//! The model simulates a request to its end when its controller starts it. It records the cycles in
-//! which the request occupies each resource, so that a request of another core that starts later
-//! and arrives earlier is served first. A core sees the loss of a line when it reaches the cycle of
-//! the loss ([`Network::news`]).
+//! The home tile of a line is determined by the upper bits of its address. A miss is a request to
+//! the home tile, a forward to memory or to the core that has modified the line, and a response.
+//! The model performs a request when it reaches its home and when it reaches memory, in the order
+//! of these cycles ([`Network::step`]). From there it computes the way of the line to the core, and
+//! records the cycles in which messages occupy each resource. A core sees the loss of a line when it
+//! reaches the cycle of the loss ([`Network::news`]).
 //!
 //! With one core there is no network, and its controller alone determines the timing.
 
 use super::config::TimingConfig;
 use super::directory::{Action, Cores, Directory};
-use super::memory::{READ_TO_FILL, WRITE_BUSY};
-use super::mesh::Mesh;
+use super::mesh::{Mesh, Message, NETS, Net};
 use super::resource::Resource;
 use super::second_level::SecondLevel;
 use super::trip::{Leg, Place, Trip};
 use crate::machine::CORE_LIMIT;
 use npu_mc::machine;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
 
 const MEMORY_TILE: u32 = machine::MEMORY_TILE;
 const HOST_TILE: u32 = machine::HOST_TILE;
-/// Cycles from a request to its answer, without the delay of memory.
-const ANSWER: u64 = machine::MEMORY_ANSWER as u64;
-/// Cycles from an answer to the arrival of the line in the cache of the core.
-const ANSWER_TO_FILL: u64 = READ_TO_FILL - ANSWER;
+const TILES: usize = (machine::MESH_WIDTH * machine::MESH_HEIGHT) as usize;
+/// The number of bits of a line number below those of its home tile.
+const HOME_SHIFT: u32 = u32::BITS - TILES.ilog2() - machine::CACHE_LINE.ilog2();
+
+// The flits of messages.
+const SHORT: u32 = 1;
+const WITH_LINE: u32 = machine::LINE_FLITS;
+const WITH_EVICTED_LINE: u32 = machine::EVICTED_LINE_FLITS;
+const WITH_WORD: u32 = machine::WORD_FLITS;
+
+// Cycles.
+/// Cycles for which a sender is occupied in addition to the flits of a message, before it sends a
+/// copy to the next destination, and after the last one.
+const NEXT_DESTINATION: u64 = 1;
+const LAST_DESTINATION: u64 = 2;
+const REQUEST_TO_MESSAGE: u64 = machine::REQUEST_TO_MESSAGE as u64;
+const MESSAGE_TO_FILL: u64 = machine::MESSAGE_TO_FILL as u64;
+const ACK_TO_FILL: u64 = machine::ACK_TO_FILL as u64;
+const FORWARD_TO_ANSWER: u64 = machine::FORWARD_TO_ANSWER as u64;
+const NEXT_MESSAGE: u64 = machine::NEXT_MESSAGE_OF_SET as u64;
+const DIRECTORY_ANSWER: u64 = machine::DIRECTORY_ANSWER as u64;
+const DIRECTORY_BUSY: u64 = machine::DIRECTORY_BUSY as u64;
+const MEMORY_ANSWER: u64 = machine::MEMORY_ANSWER as u64;
+const NEXT_START: u64 = machine::CORE_START as u64;
+const MEMORY_WRITE: u64 = machine::MEMORY_WRITE as u64;
+const IO_TO_END: u64 = machine::IO_MESSAGE_TO_END as u64;
+/// Cycles from the start of an instruction miss to its message.
+const LINE_TO_MESSAGE: u64 = machine::LINE_REQUEST_TO_MESSAGE as u64;
+/// Cycles from the arrival of an instruction line to its fill.
+const LINE_MESSAGE_TO_FILL: u64 = machine::LINE_MESSAGE_TO_FILL as u64;
+/// Cycles from a release that a sync master sends to the issue of the next instruction, apart from
+/// its message.
+const RELEASE_TO_ISSUE: u64 = machine::RELEASE_TO_ISSUE as u64;
+
+/// The unit of a tile that sends a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
+    Core,
+    Directory,
+    /// Memory, the host, or a sync master.
+    Service,
+}
+
+/// The number of units of a tile.
+const UNITS: usize = 3;
 
 /// The origin of a request.
 #[derive(Clone, Copy, Debug)]
@@ -65,13 +92,40 @@ impl Asks {
     }
 }
 
-/// The answer to a request for a data line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Given {
-    /// The cycles in addition to those with one core and the fastest memory.
-    pub delay: u64,
+/// A line on its way to a core.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    /// The number of the core.
+    pub core: usize,
+    pub line: u32,
+    /// Whether it is an instruction line.
+    pub is_code: bool,
+    /// The cycle of the fill.
+    pub fill: u64,
     /// Whether the core may store to the line.
     pub owned: bool,
+    /// The path of the request and the line.
+    pub legs: Vec<Leg>,
+}
+
+/// A request on its way to its home or to memory.
+#[derive(Clone, Debug)]
+struct Request {
+    core: usize,
+    line: u32,
+    kind: Kind,
+    trip: Trip,
+}
+
+/// The position of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A request for a data line that reaches its home; exclusive for a store.
+    AtHome { own: bool },
+    /// A request for a data line that reaches memory.
+    AtMemory { own: bool },
+    /// A request for an instruction line that reaches memory.
+    Instructions,
 }
 
 /// The loss of a line by a core.
@@ -113,20 +167,39 @@ pub(super) struct Network {
     pub shared: bool,
     mesh: Mesh,
     directory: Directory,
-    second_level: SecondLevel,
-    /// The cycles of a lookup in the second level.
+    /// The second-level cache of each tile.
+    second_levels: Vec<SecondLevel>,
+    /// Cycles of a lookup in the second level, in addition to those of the hardware.
     second_level_delay: u64,
     /// The delay of memory.
     memory_delay: u64,
-    directory_turn: Resource,
+    /// The turns of the directory of each tile.
+    turns: Vec<Resource>,
+    /// The senders of each tile, by unit and virtual network.
+    senders: Vec<[[Resource; NETS]; UNITS]>,
     memory: Resource,
+    /// The cycles of acknowledgments that memory sends before the line after the next one. They
+    /// are not reserved, because that would leave gaps that are too short for a line.
+    unsent: u64,
     /// The tile of each core.
     tiles: Vec<u32>,
+    /// The cycle in which each core takes the next message of a set of its data cache.
+    next_messages: [FxHashMap<u32, u64>; CORE_LIMIT],
     /// The losses that each core has not seen yet.
     losses: [Vec<Loss>; CORE_LIMIT],
+    /// The requests by the cycle in which they arrive, the hops behind them, and their number. Of two
+    /// requests that arrive in one cycle, a router prefers the one from the nearer tile.
+    requests: BTreeMap<(u64, u64, u64), Request>,
+    /// The number of requests so far.
+    requested: u64,
+    /// The data lines that memory has not answered yet, and the requests that wait for them.
+    awaited: FxHashMap<u32, Vec<Request>>,
     counters: NetworkCounters,
-    /// The last read: its line, whether it is an instruction line, and its path.
-    read: Option<(u32, bool, Vec<Leg>)>,
+}
+
+/// Returns the home tile of a line.
+fn home(line: u32) -> u32 {
+    line >> HOME_SHIFT
 }
 
 impl Network {
@@ -135,21 +208,29 @@ impl Network {
             shared: false,
             mesh: Mesh::new(config.hop_delay, config.link_cycles),
             directory: Directory::default(),
-            second_level: SecondLevel::new(),
+            second_levels: vec![SecondLevel::new(); TILES],
             second_level_delay: config.second_level_delay.into(),
             memory_delay: config.memory_delay.into(),
-            directory_turn: Resource::default(),
+            turns: vec![Resource::default(); TILES],
+            senders: vec![Default::default(); TILES],
             memory: Resource::default(),
+            unsent: 0,
             tiles: Vec::new(),
+            next_messages: Default::default(),
             losses: Default::default(),
+            requests: BTreeMap::new(),
+            requested: 0,
+            awaited: FxHashMap::default(),
             counters: NetworkCounters::default(),
-            read: None,
         }
     }
 
-    /// Adds a core in tile `tile`.
-    pub fn add_core(&mut self, tile: u32) {
+    /// Adds a core in tile `tile`; returns the cycle in which the host starts it. The host starts one
+    /// core after the other.
+    pub fn add_core(&mut self, tile: u32) -> u64 {
+        let number = self.tiles.len() as u64;
         self.tiles.push(tile);
+        number * NEXT_START + self.mesh.hops(HOST_TILE, tile)
     }
 
     fn tile(&self, core: usize) -> u32 {
@@ -177,150 +258,403 @@ impl Network {
         Some(losses.remove(place))
     }
 
-    /// Returns the last requested line, whether it is an instruction line, and the path of its
-    /// request; each request is returned once.
-    pub fn take_read(&mut self) -> Option<(u32, bool, Vec<Leg>)> {
-        self.read.take()
+    /// Sends a message when its sender is free. The sender is occupied for two cycles more than the
+    /// message has flits.
+    fn send(&mut self, unit: Unit, message: Message, trip: &mut Trip, past: u64) {
+        self.send_to(unit, message, LAST_DESTINATION, trip, past);
+    }
+
+    /// Sends a message of which the same sender sends another copy next.
+    fn send_copy(&mut self, unit: Unit, message: Message, trip: &mut Trip, past: u64) {
+        self.send_to(unit, message, NEXT_DESTINATION, trip, past);
+    }
+
+    fn send_to(&mut self, unit: Unit, message: Message, after: u64, trip: &mut Trip, past: u64) {
+        let tile = message.from as usize % TILES;
+        let sender = &mut self.senders[tile][unit as usize][message.net as usize];
+        let taken = sender.take(trip.at, u64::from(message.flits) + after, past);
+        trip.stay(Place::Link, taken);
+        self.mesh.send(message, trip, past);
+    }
+
+    /// Returns the cycle in which `core` takes a message about a line that arrives in cycle `at`.
+    fn take(&mut self, core: usize, line: u32, at: u64) -> u64 {
+        let next = self.next_messages[core % CORE_LIMIT]
+            .entry(line % machine::DCACHE_SETS)
+            .or_default();
+        let taken = at.max(*next);
+        *next = taken + NEXT_MESSAGE;
+        taken
+    }
+
+    /// Takes a line that reaches `core` in cycle `at`, and the acknowledgments that it waits for.
+    /// Returns the cycle of the last message, and the cycles from it to the fill.
+    ///
+    /// The acknowledgments follow the line and delay it by a cycle each.
+    fn take_all(&mut self, core: usize, line: u32, at: u64, acks: &[u64]) -> (u64, u64) {
+        let mut taken = self.take(core, line, at + acks.len() as u64);
+        let mut to_fill = MESSAGE_TO_FILL;
+        for &ack in acks {
+            taken = self.take(core, line, ack.max(taken));
+            to_fill = ACK_TO_FILL;
+        }
+        (taken, to_fill)
     }
 
     /// Requests a data line for a load, or exclusively for a store (`own`).
-    pub fn data(&mut self, asks: Asks, line: u32, own: bool) -> Given {
-        let Asks { core, now, start, .. } = asks;
-        let tile = self.tile(core);
+    pub fn data(&mut self, asks: Asks, line: u32, own: bool) {
+        let tile = self.tile(asks.core);
         let mut trip = asks.trip();
-        self.mesh.send(tile, MEMORY_TILE, &mut trip, now);
-        let (next_at, settled_at) = self.directory.times(line);
-        let (action, others) = self.directory.look(core, line, own);
-        let from_memory = action == Action::Supply && !self.second_level.look(line);
-        // Memory and other cores answer directly.
-        let answers = match action {
-            Action::Supply if from_memory => 0,
-            Action::Forward(_) => 0,
-            Action::Supply | Action::Upgrade => ANSWER,
+        trip.spend(Place::Controller, REQUEST_TO_MESSAGE);
+        let message = Message {
+            from: tile,
+            to: home(line),
+            net: Net::Request,
+            flits: SHORT,
         };
-        let busy = (self.second_level_delay + answers).max(1);
-        let turn = self.directory_turn.take(trip.at.max(next_at), busy, now);
+        self.send(Unit::Core, message, &mut trip, asks.now);
+        let request = Request {
+            core: asks.core,
+            line,
+            kind: Kind::AtHome { own },
+            trip,
+        };
+        self.queue(request, message);
+    }
+
+    /// Requests an instruction line.
+    pub fn instructions(&mut self, asks: Asks, line: u32) {
+        let mut trip = asks.trip();
+        trip.spend(Place::Controller, LINE_TO_MESSAGE);
+        let message = Message {
+            from: self.tile(asks.core),
+            to: MEMORY_TILE,
+            net: Net::Service,
+            flits: SHORT,
+        };
+        self.send(Unit::Core, message, &mut trip, asks.now);
+        let request = Request {
+            core: asks.core,
+            line,
+            kind: Kind::Instructions,
+            trip,
+        };
+        self.queue(request, message);
+    }
+
+    /// Puts a request that has come by a message into the queue.
+    fn queue(&mut self, request: Request, message: Message) {
+        let hops = self.mesh.hops(message.from, message.to);
+        self.requested += 1;
+        self.requests.insert((request.trip.at, hops, self.requested), request);
+    }
+
+    /// Returns the cycle in which the next request arrives.
+    #[inline]
+    pub fn next_arrival(&self) -> u64 {
+        self.requests.first_key_value().map_or(u64::MAX, |(key, _)| key.0)
+    }
+
+    /// Performs the next request, if it arrives up to cycle `until`, which no core has passed. The
+    /// result is the line that goes to the core, if the request was the last step.
+    pub fn step(&mut self, until: u64) -> Option<Answer> {
+        if self.next_arrival() > until {
+            return None;
+        }
+        let ((now, ..), request) = self.requests.pop_first()?;
+        match request.kind {
+            Kind::AtHome { .. } if self.awaited.contains_key(&request.line) => {
+                self.awaited.entry(request.line).or_default().push(request);
+                None
+            }
+            Kind::AtHome { own } => self.at_home(request, own, now),
+            Kind::AtMemory { own } => Some(self.at_memory(request, own, now)),
+            Kind::Instructions => Some(self.instructions_at_memory(request, now)),
+        }
+    }
+
+    /// Performs a request for a data line at its home.
+    fn at_home(&mut self, request: Request, own: bool, now: u64) -> Option<Answer> {
+        let Request {
+            core, line, mut trip, ..
+        } = request;
+        let (tile, home) = (self.tile(core), home(line));
+        let (next_at, settled_at) = self.directory.times(line);
+        let (action, sharers) = self.directory.look(core, line, own);
+        let turn = self.turns[home as usize % TILES].take(trip.at.max(next_at), DIRECTORY_BUSY, now);
         trip.stay(Place::Directory, turn);
-        trip.spend(Place::SecondLevel, self.second_level_delay);
-        let looked = trip.at;
+        trip.spend(Place::SecondLevel, DIRECTORY_ANSWER + self.second_level_delay);
+        let answered = trip.at;
         let mut free_at = turn;
+        let mut response = Message {
+            from: home,
+            to: tile,
+            net: Net::Response,
+            flits: WITH_LINE,
+        };
         match action {
             Action::Forward(owner) => {
                 self.counters.forwarded += 1;
+                self.counters.invalidations += u64::from(own);
                 let owner_tile = self.tile(owner);
-                self.mesh.send(MEMORY_TILE, owner_tile, &mut trip, now);
-                trip.stay(Place::OtherCore, settled_at);
+                self.forward(home, owner_tile, &mut trip, now);
+                let taken = self.take(owner, line, trip.at.max(settled_at));
+                trip.stay(Place::OtherCore, taken);
+                trip.spend(Place::OtherCore, FORWARD_TO_ANSWER);
                 self.lose(owner, line, trip.at, !own, now);
-                trip.spend(Place::OtherCore, ANSWER);
+                response.from = owner_tile;
                 if own {
-                    self.counters.invalidations += 1;
+                    self.keep(line, false, answered, now);
                 } else {
-                    free_at = self.mesh.deliver(owner_tile, MEMORY_TILE, trip.at, now);
+                    free_at = self.copy_home(Unit::Core, home, response, trip.at, now);
                     self.keep(line, true, free_at, now);
                 }
-                self.mesh.send(owner_tile, tile, &mut trip, now);
+                self.send(Unit::Core, response, &mut trip, now);
             }
-            Action::Upgrade => {
-                self.counters.upgrades += 1;
-                trip.spend(Place::Directory, ANSWER);
-                self.mesh.send(MEMORY_TILE, tile, &mut trip, now);
+            Action::Supply if !self.second_level(line).look(line) => {
+                self.counters.second_level_misses += 1;
+                self.forward(home, MEMORY_TILE, &mut trip, now);
+                self.awaited.entry(line).or_default();
+                let request = Request {
+                    kind: Kind::AtMemory { own },
+                    trip,
+                    ..request
+                };
+                self.queue(
+                    request,
+                    Message {
+                        to: MEMORY_TILE,
+                        ..response
+                    },
+                );
+                return None;
             }
-            Action::Supply => {
-                if from_memory {
-                    self.counters.second_level_misses += 1;
-                    self.read_memory(&mut trip, now);
-                    self.keep(line, false, trip.at, now);
-                    free_at = trip.at;
-                } else {
-                    self.counters.second_level_hits += 1;
-                    trip.spend(Place::SecondLevel, ANSWER);
+            Action::Supply | Action::Upgrade => {
+                match action {
+                    Action::Upgrade => self.counters.upgrades += 1,
+                    _ => self.counters.second_level_hits += 1,
                 }
-                self.mesh.send(MEMORY_TILE, tile, &mut trip, now);
+                self.keep(line, !own, answered, now);
+                self.send(Unit::Directory, response, &mut trip, now);
             }
         }
-        let told = self.take_away(others, line, tile, looked, settled_at, now);
-        trip.stay(Place::OtherCore, told);
-        let settled = trip.at + ANSWER_TO_FILL + 1;
-        let owned = self.directory.grant(core, line, own, free_at, settled);
-        let delay = (trip.at - start).saturating_sub(ANSWER);
-        self.read = Some((line, false, trip.legs));
-        Given { delay, owned }
+        let acks = self.invalidate(sharers, line, tile, answered, settled_at, now);
+        let (taken, to_fill) = self.take_all(core, line, trip.at, &acks);
+        trip.stay(Place::OtherCore, taken);
+        let owned = self.directory.grant(core, line, own, free_at, taken + NEXT_MESSAGE);
+        Some(Answer {
+            core,
+            line,
+            is_code: false,
+            fill: taken + to_fill,
+            owned,
+            legs: trip.legs,
+        })
     }
 
-    /// Requests an instruction line. Returns the cycles in addition to those with one core and the
-    /// fastest memory.
-    pub fn instructions(&mut self, asks: Asks, line: u32) -> u64 {
-        let tile = self.tile(asks.core);
-        let mut trip = asks.trip();
-        self.mesh.send(tile, MEMORY_TILE, &mut trip, asks.now);
-        self.read_memory(&mut trip, asks.now);
-        self.mesh.send(MEMORY_TILE, tile, &mut trip, asks.now);
-        self.read = Some((line, true, trip.legs));
-        (trip.at - asks.start).saturating_sub(ANSWER)
-    }
-
-    /// Returns an evicted line of a data cache to the second level. The result is the number of
-    /// cycles until the core receives the acknowledgment.
-    pub fn give_back(&mut self, asks: Asks, line: u32) -> u64 {
-        let Asks { core, now, start, .. } = asks;
-        let tile = self.tile(core);
-        let there = self.mesh.deliver(tile, MEMORY_TILE, start, now);
-        let busy = self.second_level_delay + ANSWER;
-        let done = self.directory_turn.take(there, busy, now) + busy;
-        if self.directory.give_back(core, line, now) {
-            self.keep(line, true, done, now);
+    /// Performs a request for a data line at memory. A line for a load is sent to its home first.
+    fn at_memory(&mut self, request: Request, own: bool, now: u64) -> Answer {
+        let Request {
+            core, line, mut trip, ..
+        } = request;
+        let home = home(line);
+        let mut free_at = trip.at;
+        self.read_memory(&mut trip, now);
+        let response = Message {
+            from: MEMORY_TILE,
+            to: self.tile(core),
+            net: Net::Response,
+            flits: WITH_LINE,
+        };
+        if !own {
+            free_at = self.copy_home(Unit::Service, home, response, trip.at, now);
         }
-        self.mesh.deliver(MEMORY_TILE, tile, done, now) - start
+        self.keep(line, !own, free_at, now);
+        let after = LAST_DESTINATION + std::mem::take(&mut self.unsent);
+        self.send_to(Unit::Service, response, after, &mut trip, now);
+        let taken = self.take(core, line, trip.at);
+        trip.stay(Place::Controller, taken);
+        let owned = self.directory.grant(core, line, own, free_at, taken + NEXT_MESSAGE);
+        for waiting in self.awaited.remove(&line).unwrap_or_default() {
+            let at = now.max(waiting.trip.at);
+            self.requested += 1;
+            self.requests.insert((at, 0, self.requested), waiting);
+        }
+        Answer {
+            core,
+            line,
+            is_code: false,
+            fill: taken + MESSAGE_TO_FILL,
+            owned,
+            legs: trip.legs,
+        }
     }
 
-    /// Writes the changes of a core in a line to memory; the core keeps the line. The result is the
-    /// number of cycles until the core receives the acknowledgment.
-    pub fn flush(&mut self, asks: Asks, line: u32) -> u64 {
+    fn instructions_at_memory(&mut self, request: Request, now: u64) -> Answer {
+        let Request {
+            core, line, mut trip, ..
+        } = request;
+        self.read_memory(&mut trip, now);
+        let response = Message {
+            from: MEMORY_TILE,
+            to: self.tile(core),
+            net: Net::Response,
+            flits: WITH_LINE,
+        };
+        self.send(Unit::Service, response, &mut trip, now);
+        Answer {
+            core,
+            line,
+            is_code: true,
+            fill: trip.at + LINE_MESSAGE_TO_FILL,
+            owned: false,
+            legs: trip.legs,
+        }
+    }
+
+    /// Sends a request of a directory to a tile.
+    fn forward(&mut self, home: u32, to: u32, trip: &mut Trip, now: u64) {
+        let message = Message {
+            from: home,
+            to,
+            net: Net::Forward,
+            flits: SHORT,
+        };
+        self.send(Unit::Directory, message, trip, now);
+    }
+
+    /// Sends a copy of a response to the directory first; returns the cycle of its arrival.
+    fn copy_home(&mut self, unit: Unit, home: u32, response: Message, at: u64, now: u64) -> u64 {
+        let mut copy = Trip::new(at);
+        self.send_copy(unit, Message { to: home, ..response }, &mut copy, now);
+        copy.at
+    }
+
+    /// Returns an evicted line of a data cache, which the core has modified or not, to its home. The
+    /// result is the cycle in which the core has the acknowledgment.
+    pub fn give_back(&mut self, asks: Asks, line: u32, modified: bool) -> u64 {
         let Asks { core, now, start, .. } = asks;
-        let tile = self.tile(core);
-        let there = self.mesh.deliver(tile, MEMORY_TILE, start, now);
-        let busy = self.second_level_delay.max(1);
-        let turn = self.directory_turn.take(there, busy, now);
-        self.second_level.clean(line);
-        let done = self.write_memory(turn + self.second_level_delay, now);
-        self.mesh.deliver(MEMORY_TILE, tile, done, now) - start
+        let (tile, home) = (self.tile(core), home(line));
+        let mut trip = Trip::new(start + REQUEST_TO_MESSAGE);
+        let request = Message {
+            from: tile,
+            to: home,
+            net: Net::Request,
+            flits: if modified { WITH_EVICTED_LINE } else { SHORT },
+        };
+        self.send(Unit::Core, request, &mut trip, now);
+        let (next_at, _) = self.directory.times(line);
+        let turn = self.turns[home as usize % TILES].take(trip.at.max(next_at), DIRECTORY_BUSY, now);
+        let mut trip = Trip::new(turn + DIRECTORY_ANSWER + self.second_level_delay);
+        if self.directory.give_back(core, line, now) {
+            self.keep(line, true, trip.at, now);
+        }
+        self.forward(home, tile, &mut trip, now);
+        trip.at
     }
 
-    /// Performs an access to I/O space. Returns the cycles on the network.
+    /// Writes a line of a core to memory; the core keeps the line and does not wait.
+    pub fn flush(&mut self, asks: Asks, line: u32) {
+        let mut trip = Trip::new(asks.start + REQUEST_TO_MESSAGE);
+        let message = Message {
+            from: self.tile(asks.core),
+            to: MEMORY_TILE,
+            net: Net::Response,
+            flits: WITH_LINE,
+        };
+        self.send(Unit::Core, message, &mut trip, asks.now);
+        self.write_memory(home(line), trip.at, asks.now);
+    }
+
+    /// Performs an access to I/O space. Returns the cycle in which it has ended.
     pub fn io(&mut self, asks: Asks) -> u64 {
         let tile = self.tile(asks.core);
-        let there = self.mesh.deliver(tile, HOST_TILE, asks.start, asks.now);
-        self.mesh.deliver(HOST_TILE, tile, there, asks.now) - asks.start
+        let mut trip = Trip::new(asks.start + REQUEST_TO_MESSAGE);
+        let there = Message {
+            from: tile,
+            to: HOST_TILE,
+            net: Net::Service,
+            flits: WITH_WORD,
+        };
+        self.send(Unit::Core, there, &mut trip, asks.now);
+        let back = Message {
+            from: HOST_TILE,
+            to: tile,
+            ..there
+        };
+        self.send(Unit::Service, back, &mut trip, asks.now);
+        trip.at + IO_TO_END
     }
 
-    /// Returns the cycle in which a message that `core` sends in cycle `now` reaches `tile`.
+    /// Returns the cycle in which the arrival of a thread at a barrier, which `core` sends in cycle
+    /// `now`, reaches the sync master of `tile`.
     pub fn arrival(&mut self, core: usize, tile: u32, now: u64) -> u64 {
-        let from = self.tile(core);
-        self.mesh.deliver(from, tile, now, now)
+        let mut trip = Trip::new(now);
+        let message = Message {
+            from: self.tile(core),
+            to: tile,
+            net: Net::Service,
+            flits: WITH_WORD,
+        };
+        self.send_copy(Unit::Core, message, &mut trip, now);
+        trip.at
     }
 
-    /// Returns the cycle in which a message that `tile` sends in cycle `at` reaches `core`; the
-    /// current cycle is `now`.
+    /// Returns the cycle in which threads of `core` issue again after a release that the sync master
+    /// of `tile` sends in cycle `at`; the current cycle is `now`.
     pub fn reaches(&mut self, tile: u32, core: usize, at: u64, now: u64) -> u64 {
-        let to = self.tile(core);
-        self.mesh.deliver(tile, to, at, now)
+        let mut trip = Trip::new(at);
+        let message = Message {
+            from: tile,
+            to: self.tile(core),
+            net: Net::Service,
+            flits: WITH_WORD,
+        };
+        self.send_copy(Unit::Service, message, &mut trip, now);
+        trip.at + RELEASE_TO_ISSUE
     }
 
-    /// Invalidates a line in `cores`, beginning in cycle `from`; returns the cycle in which tile
-    /// `to` has received all acknowledgments.
-    fn take_away(&mut self, cores: Cores, line: u32, to: u32, from: u64, settled_at: u64, now: u64) -> u64 {
-        let mut told = 0;
+    /// Invalidates a line in `cores`, beginning in cycle `from`; returns the cycles in which their
+    /// acknowledgments reach tile `to`, in order.
+    fn invalidate(
+        &mut self,
+        cores: Cores,
+        line: u32,
+        to: u32,
+        from: u64,
+        settled_at: u64,
+        now: u64,
+    ) -> SmallVec<[u64; 8]> {
+        let mut acks = SmallVec::new();
+        let home = home(line);
         let mut left = cores;
         while left != 0 {
             let core = left.trailing_zeros() as usize;
             left &= left - 1;
             self.counters.invalidations += 1;
             let tile = self.tile(core);
-            let heard = self.mesh.deliver(MEMORY_TILE, tile, from, now).max(settled_at);
-            self.lose(core, line, heard, false, now);
-            told = told.max(self.mesh.deliver(tile, to, heard + ANSWER, now));
+            let mut trip = Trip::new(from);
+            let message = Message {
+                from: home,
+                to: tile,
+                net: Net::Forward,
+                flits: SHORT,
+            };
+            self.send_copy(Unit::Directory, message, &mut trip, now);
+            let taken = self.take(core, line, trip.at.max(settled_at));
+            let mut trip = Trip::new(taken + FORWARD_TO_ANSWER);
+            self.lose(core, line, trip.at, false, now);
+            let ack = Message {
+                from: tile,
+                to,
+                net: Net::Response,
+                flits: SHORT,
+            };
+            self.send(Unit::Core, ack, &mut trip, now);
+            acks.push(trip.at);
         }
-        told
+        acks.sort_unstable();
+        acks
     }
 
     /// Records that `core` loses a line, or only its write permission, in cycle `at`. The core has
@@ -330,26 +664,77 @@ impl Network {
         self.losses[core % CORE_LIMIT].push(Loss { at, line, shares });
     }
 
-    /// Inserts a line into the second level in cycle `at`, which may evict another one to memory.
-    fn keep(&mut self, line: u32, dirty: bool, at: u64, now: u64) {
-        if self.second_level.put(line, dirty) {
-            self.write_memory(at, now);
+    fn second_level(&mut self, line: u32) -> &mut SecondLevel {
+        &mut self.second_levels[home(line) as usize % TILES]
+    }
+
+    /// Records a line in the second level of its home in cycle `at`, with its bytes unless a core
+    /// modifies it. This may evict another line.
+    fn keep(&mut self, line: u32, has_bytes: bool, at: u64, now: u64) {
+        if let Some(evicted) = self.second_level(line).put(line, has_bytes) {
+            self.replace(evicted, at + DIRECTORY_BUSY, now);
         }
+    }
+
+    /// Writes a line that leaves the second level to memory in cycle `at`. Its copies in cores are
+    /// invalidated; a core that has modified it writes it.
+    fn replace(&mut self, line: u32, at: u64, now: u64) {
+        let home = home(line);
+        let turn = self.turns[home as usize % TILES].take(at, DIRECTORY_BUSY, now);
+        let mut message = Message {
+            from: home,
+            to: MEMORY_TILE,
+            net: Net::Response,
+            flits: WITH_LINE,
+        };
+        let mut trip = Trip::new(turn);
+        let (owner, sharers) = self.directory.evict(line);
+        let copies = owner.map_or(sharers, |owner| 1 << owner);
+        let mut left = copies;
+        while left != 0 {
+            let core = left.trailing_zeros() as usize;
+            left &= left - 1;
+            self.counters.invalidations += 1;
+            let tile = self.tile(core);
+            let mut forward = Trip::new(turn);
+            self.forward(home, tile, &mut forward, now);
+            let taken = self.take(core, line, forward.at);
+            self.lose(core, line, taken + FORWARD_TO_ANSWER, false, now);
+            if owner.is_some() {
+                trip = Trip::new(taken + FORWARD_TO_ANSWER);
+                message.from = tile;
+                self.copy_home(Unit::Core, home, message, trip.at, now);
+            }
+        }
+        let unit = if owner.is_some() { Unit::Core } else { Unit::Directory };
+        self.send(unit, message, &mut trip, now);
+        let free_at = self.write_memory(home, trip.at, now);
+        self.directory.block(line, free_at);
     }
 
     fn read_memory(&mut self, trip: &mut Trip, now: u64) {
         self.counters.memory_reads += 1;
-        let busy = ANSWER + self.memory_delay;
+        let busy = MEMORY_ANSWER + self.memory_delay;
         let turn = self.memory.take(trip.at, busy, now);
         trip.stay(Place::MemoryTurn, turn);
         trip.spend(Place::Memory, busy);
     }
 
-    /// Writes to memory from cycle `at` on; returns the cycle of completion.
-    fn write_memory(&mut self, at: u64, now: u64) -> u64 {
+    /// Writes a line to memory from cycle `at` on; returns the cycle in which its home has the
+    /// acknowledgment.
+    fn write_memory(&mut self, home: u32, at: u64, now: u64) -> u64 {
         self.counters.memory_writes += 1;
-        let busy = WRITE_BUSY + self.memory_delay;
-        self.memory.take(at, busy, now) + busy
+        let busy = MEMORY_WRITE + self.memory_delay;
+        let mut trip = Trip::new(self.memory.take(at, busy, now) + busy);
+        self.unsent += u64::from(SHORT) + LAST_DESTINATION;
+        let ack = Message {
+            from: MEMORY_TILE,
+            to: home,
+            net: Net::Response,
+            flits: SHORT,
+        };
+        self.mesh.send(ack, &mut trip, now);
+        trip.at
     }
 }
 

@@ -45,7 +45,7 @@ impl<T: Copy, const N: usize> Ring<T, N> {
     /// The entry `index` positions after the front.
     #[inline]
     pub fn get(&self, index: usize) -> Option<&T> {
-        (index < self.len()).then(|| &self.entries[(self.left as usize + index) % N])
+        (index < self.len()).then(|| &self.entries[self.position(index)])
     }
 
     /// Adds an entry. The entry is lost if the ring is full; see [`Ring::overflowed`].
@@ -57,6 +57,28 @@ impl<T: Copy, const N: usize> Ring<T, N> {
         }
         self.entries[self.come as usize % N] = entry;
         self.come = self.come.wrapping_add(1);
+    }
+
+    /// Adds an entry before the entries with a larger key. The entry is lost if the ring is full.
+    pub fn push_in_order(&mut self, entry: T, key: impl Fn(&T) -> u64) {
+        if self.len() == N {
+            self.overflowed = true;
+            return;
+        }
+        self.push(entry);
+        let mut at = self.len() - 1;
+        while at > 0 {
+            let (before, here) = (self.position(at - 1), self.position(at));
+            if key(&self.entries[before]) <= key(&entry) {
+                break;
+            }
+            self.entries.swap(before, here);
+            at -= 1;
+        }
+    }
+
+    fn position(&self, index: usize) -> usize {
+        (self.left as usize + index) % N
     }
 
     /// Returns whether an entry was ever lost.

@@ -1,9 +1,8 @@
 //! The tags of the second-level cache, and the replacement policy of caches in the many-core.
 //!
-//! The model is based on reading the hardware description before the mesh could be run (measured
-//! since: `docs/machine/several-cores.md`): the second level has 128 sets of 8 ways, and the data
-//! caches of the cores use pseudo-LRU. The model assumes that the second level does so as well, and
-//! that pseudo-LRU is the usual tree of bits.
+//! The second level of each tile has 128 sets of 8 ways. It uses empty ways first, the data caches
+//! of the cores do not (`docs/machine/several-cores.md`). The model assumes that the second level
+//! chooses victims by pseudo-LRU as well, and that pseudo-LRU is the usual tree of bits.
 
 use npu_mc::machine;
 
@@ -35,12 +34,14 @@ pub(super) fn used(tree: u8, ways: usize, way: usize) -> u8 {
     tree
 }
 
-/// The tags of the second-level cache.
+/// The tags of the second-level cache of a tile. It has an entry for each line that a data cache
+/// holds, too.
 #[derive(Clone)]
 pub(super) struct SecondLevel {
     tags: Box<[[u32; WAYS]; SETS]>,
-    /// The ways with bytes that memory lacks, one bit each.
-    dirty: [u8; SETS],
+    /// The ways with the bytes of their lines, one bit each; a line that a core has modified has
+    /// none.
+    bytes: [u8; SETS],
     trees: [u8; SETS],
 }
 
@@ -48,7 +49,7 @@ impl SecondLevel {
     pub fn new() -> SecondLevel {
         SecondLevel {
             tags: Box::new([[EMPTY; WAYS]; SETS]),
-            dirty: [0; SETS],
+            bytes: [0; SETS],
             trees: [0; SETS],
         }
     }
@@ -59,39 +60,31 @@ impl SecondLevel {
         Some((set, way))
     }
 
-    /// Looks up a line, which counts as a use; returns whether it hits.
+    /// Looks up a line, which counts as a use; returns whether its bytes are there.
     pub fn look(&mut self, line: u32) -> bool {
-        let found = self.find(line);
-        if let Some((set, way)) = found {
-            self.trees[set] = used(self.trees[set], WAYS, way);
-        }
-        found.is_some()
+        let Some((set, way)) = self.find(line) else {
+            return false;
+        };
+        self.trees[set] = used(self.trees[set], WAYS, way);
+        self.bytes[set] >> way & 1 != 0
     }
 
-    /// Marks a line as equal to memory.
-    pub fn clean(&mut self, line: u32) {
-        if let Some((set, way)) = self.find(line) {
-            self.dirty[set] &= !(1 << way);
-        }
-    }
-
-    /// Inserts or uses a line; returns whether an evicted line has to be written to memory.
+    /// Inserts or uses a line, with or without its bytes; returns a line that it evicts.
     #[must_use]
-    pub fn put(&mut self, line: u32, dirty: bool) -> bool {
-        let (set, way, evicts) = match self.find(line) {
-            Some((set, way)) => (set, way, false),
+    pub fn put(&mut self, line: u32, has_bytes: bool) -> Option<u32> {
+        let (set, way, evicted) = match self.find(line) {
+            Some((set, way)) => (set, way, None),
             None => {
                 let set = line as usize % SETS;
-                let way = victim(self.trees[set], WAYS);
-                let evicts = self.dirty[set] >> way & 1 != 0;
-                self.tags[set][way] = line;
-                self.dirty[set] &= !(1 << way);
-                (set, way, evicts)
+                let empty = self.tags[set].iter().position(|&tag| tag == EMPTY);
+                let way = empty.unwrap_or(victim(self.trees[set], WAYS));
+                let old = std::mem::replace(&mut self.tags[set][way], line);
+                (set, way, (old != EMPTY).then_some(old))
             }
         };
-        self.dirty[set] |= u8::from(dirty) << way;
+        self.bytes[set] = self.bytes[set] & !(1 << way) | u8::from(has_bytes) << way;
         self.trees[set] = used(self.trees[set], WAYS, way);
-        evicts
+        evicted
     }
 }
 
@@ -123,17 +116,15 @@ mod tests {
         let line = |k: u32| 5 + k * machine::L2_SETS;
         assert!(!cache.look(line(0)));
         for k in 0..machine::L2_WAYS {
-            assert!(!cache.put(line(k), k == 0));
+            assert_eq!(cache.put(line(k), true), None);
         }
         assert!((0..machine::L2_WAYS).all(|k| cache.look(line(k))));
-        // All lines were used in order: the first one is evicted and written. The line in its way
-        // is clean then.
-        assert!(cache.put(line(8), false));
-        assert!(!cache.look(line(0)) && cache.look(line(8)));
-        // A line that was cleaned is not written again.
-        assert!(!cache.put(line(8), true));
-        cache.clean(line(8));
-        assert!((9..20).all(|k| !cache.put(line(k), false)));
+        // All lines were used in order: the first one is evicted.
+        assert_eq!(cache.put(line(8), false), Some(line(0)));
+        assert!(!cache.look(line(0)));
+        // A core has modified the line.
         assert!(!cache.look(line(8)));
+        assert_eq!(cache.put(line(8), true), None);
+        assert!(cache.look(line(8)));
     }
 }

@@ -8,6 +8,7 @@ mod golden_timing;
 #[cfg(feature = "jit")]
 mod jit;
 mod loops;
+mod mesh;
 mod network;
 mod operations;
 mod parallel;

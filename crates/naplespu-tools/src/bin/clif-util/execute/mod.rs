@@ -92,15 +92,15 @@ pub struct ExecuteArgs {
     memdelay: u32,
 
     /// Cycles of a hop between two tiles in each direction, for --timing with several cores
-    #[arg(long, value_name = "CYCLES", default_value_t = 0, requires = "timing")]
+    #[arg(long, value_name = "CYCLES", default_value_t = TimingConfig::default().hop_delay, requires = "timing")]
     hopdelay: u32,
 
-    /// Cycles that a message occupies a link between two tiles, for --timing with several cores;
-    /// with 0, links are never full
+    /// Cycles that a flit occupies a link between two tiles, for --timing with several cores; with
+    /// 0, links are never full
     #[arg(long, value_name = "CYCLES", default_value_t = TimingConfig::default().link_cycles, requires = "timing")]
     linkcycles: u32,
 
-    /// Cycles of an access to the second-level cache, for --timing with several cores
+    /// Additional cycles of an access to a second-level cache, for --timing with several cores
     #[arg(long, value_name = "CYCLES", default_value_t = 0, requires = "timing")]
     l2delay: u32,
 

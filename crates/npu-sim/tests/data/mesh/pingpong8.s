@@ -1,0 +1,22 @@
+; cores 8 threads 1 cycles 4269
+movei s0, 0
+ read_cr s1, s0
+ movei s0, 2
+ read_cr s2, s0
+ movei s55, 4
+ movei s50, 5
+ movei s51, 7
+moveil s3, 0
+ moveih s3, 2
+ movei s9, 20
+ barrier s50, s51
+again:
+ load32 s5, (s3)
+ addi s5, s5, 1
+ store32 s5, (s3)
+ subi s9, s9, 1
+ bnez s9, again
+movei s40, 2
+ movei s41, 11
+ write_cr s40, s41
+ jmp .
