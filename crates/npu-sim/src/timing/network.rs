@@ -660,7 +660,8 @@ impl Network {
     /// Records that `core` loses a line, or only its write permission, in cycle `at`. The core has
     /// not reached that cycle: no core is past cycle `now`.
     fn lose(&mut self, core: usize, line: u32, at: u64, shares: bool, now: u64) {
-        let at = at.max(now + 1);
+        // A lookup in the cycle of the core's answer still hits.
+        let at = (at + 1).max(now + 1);
         self.losses[core % CORE_LIMIT].push(Loss { at, line, shares });
     }
 
