@@ -71,6 +71,7 @@ def REQUEST_TO_MESSAGE : PipelineConstant<3, "Cycles from the start of a transac
 def MESSAGE_TO_FILL  : PipelineConstant<3, "Cycles from the arrival of a line to its fill.">;
 def ACK_TO_FILL      : PipelineConstant<4, "Cycles from the arrival of the last acknowledgment to the fill, if it follows the line.">;
 def NEXT_MESSAGE_OF_SET : PipelineConstant<3, "Cycles from a message that a core takes to the next one of the same set of its data cache.">;
+def REQUESTS_OF_SET  : PipelineConstant<3, "Pending requests of a core for lines of one set of its data cache.">;
 def FORWARD_TO_ANSWER : PipelineConstant<3, "Cycles from a request of a directory to a core to the core's answer.">;
 def DIRECTORY_ANSWER : PipelineConstant<2, "Cycles from a request to the answer of a directory.">;
 def DIRECTORY_BUSY   : PipelineConstant<3, "Cycles from a request that a directory takes to the next one.">;

@@ -93,6 +93,15 @@ const PRESENT_TO_REPLAY: u64 = machine::PRESENT_TO_REPLAY as u64;
 const INVALIDATE_TO_END: u64 = machine::INVALIDATE_TO_END as u64;
 const INVALIDATED_TO_END: u64 = machine::INVALIDATED_TO_END as u64;
 
+const NEXT_MESSAGE: u64 = machine::NEXT_MESSAGE_OF_SET as u64;
+/// The maximum number of pending requests for lines of one set, with several cores.
+const SET_LIMIT: usize = machine::REQUESTS_OF_SET as usize;
+
+/// Returns the set of the data cache for a line.
+const fn set_of(line: u32) -> u32 {
+    line % machine::DCACHE_SETS
+}
+
 /// An invalid line number.
 const NO_LINE: u32 = u32::MAX;
 
@@ -156,6 +165,12 @@ pub(crate) struct Controller {
     ending: Ring<(Request, u64), 32>,
     /// With several cores, the requests for lines that have not been answered.
     sent: Vec<Request>,
+    /// With several cores, the sets of data lines that come, and the cycles from which other
+    /// requests of the set can take their places.
+    coming: Vec<(u32, u64)>,
+    /// With several cores, the set of the last request for a data line, and the cycle in which the
+    /// next one of this set can start.
+    last_set: (u32, u64),
     /// With several cores, the lines that have left the data cache, and the cycles in which their
     /// homes have acknowledged that.
     leaving: Vec<(u32, u64)>,
@@ -179,6 +194,8 @@ impl Controller {
             memory_free_at: 0,
             ending: Ring::new((Request::NONE, u64::MAX)),
             sent: Vec::new(),
+            coming: Vec::new(),
+            last_set: (0, 0),
             leaving: Vec::new(),
             next_io_at: 0,
             delay: delay.into(),
@@ -351,6 +368,8 @@ impl Controller {
         request.owned = answer.owned;
         if answer.is_code {
             self.next_line_at = answer.fill + LINE_TO_NEXT;
+        } else {
+            self.coming.push((set_of(answer.line), answer.fill + NEXT_MESSAGE));
         }
         self.ending.push_in_order((request, answer.fill), |&(_, end)| end);
     }
@@ -360,6 +379,7 @@ impl Controller {
         match request.kind {
             Transaction::Instruction => self.next_line_at > now,
             Transaction::Io => self.next_io_at > now,
+            Transaction::StoreMiss | Transaction::LoadMiss if self.set_is_busy(set_of(request.line), now) => true,
             _ => {
                 let line = request.line;
                 let mut ending = (0..self.ending.len()).filter_map(|index| self.ending.get(index));
@@ -371,9 +391,21 @@ impl Controller {
         }
     }
 
+    /// Returns whether a request for a line of a set of the data cache has to wait because the last
+    /// one has just started, or as many as the hardware allows are pending.
+    fn set_is_busy(&self, set: u32, now: u64) -> bool {
+        let sent = self.sent.iter().filter(|r| r.fills() && set_of(r.line) == set).count();
+        let coming = self
+            .coming
+            .iter()
+            .filter(|&&(other, until)| other == set && until > now);
+        self.last_set.0 == set && self.last_set.1 > now || sent + coming.count() >= SET_LIMIT
+    }
+
     /// Starts a transaction of a core that shares memory with others.
     fn start_over_network(&mut self, now: u64, data: &mut DataCache, network: &mut Network) {
         self.leaving.retain(|&(_, until)| until > now);
+        self.coming.retain(|&(_, until)| until > now);
         let can_start = |queue: &Ring<Request, 32>| {
             let front = queue.front();
             front.is_some_and(|request| request.from <= now && !self.is_blocked(request, now))
@@ -436,6 +468,7 @@ impl Controller {
                     now + PRESENT_TO_REPLAY - WAKE_UP
                 } else {
                     self.reads += 1;
+                    self.last_set = (set_of(line), now + NEXT_MESSAGE);
                     network.data(asks, line, own);
                     self.sent.push(request);
                     return;

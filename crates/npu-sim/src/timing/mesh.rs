@@ -102,11 +102,14 @@ impl Mesh {
             // Every tile has its links.
             return;
         };
-        if message.flits <= machine::WORD_FLITS {
-            return;
-        }
-        let length = u64::from(message.flits) * self.link_cycles;
-        let taken = nets[message.net as usize].take(trip.at, length, past);
+        let taken = if message.flits > machine::WORD_FLITS {
+            let length = u64::from(message.flits) * self.link_cycles;
+            nets[message.net as usize].take(trip.at, length, past)
+        } else if direction == LOCAL && message.net == Net::Service {
+            nets.iter().map(|net| net.free_at(trip.at)).max().unwrap_or(trip.at)
+        } else {
+            trip.at
+        };
         self.waited += taken.saturating_sub(trip.at);
         trip.stay(Place::Link, taken);
     }

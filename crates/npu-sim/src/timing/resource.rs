@@ -44,6 +44,12 @@ impl Resource {
         }
         from
     }
+
+    /// Returns the first cycle from `at` on in which the resource is free, without occupying it.
+    pub fn free_at(&self, at: u64) -> u64 {
+        let span = self.taken.iter().find(|&&(first, after)| first <= at && at < after);
+        span.map_or(at, |&(_, after)| after)
+    }
 }
 
 #[cfg(test)]
