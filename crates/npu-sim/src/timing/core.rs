@@ -492,7 +492,7 @@ impl Core {
             if now + 1 < until {
                 self.pass_over_idle_cycles(now);
             }
-            if self.now >= until || self.now > network.next_arrival() {
+            if self.now >= until || self.now >= network.next_arrival() {
                 return now;
             }
         }

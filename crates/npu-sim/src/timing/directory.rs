@@ -135,7 +135,8 @@ mod tests {
         assert!(!directory.grant(5, 7, false, 11, 15));
         // The copies of the first grant arrive in cycle 20.
         assert_eq!(directory.times(7), (11, 20));
-        assert_eq!(directory.look(5, 7, true), (Action::Upgrade, 1 << 3));
+        // The core that stores loses its own copy, too.
+        assert_eq!(directory.look(5, 7, true), (Action::Upgrade, 1 << 3 | 1 << 5));
         assert_eq!(directory.look(1, 7, true), (Action::Supply, 1 << 3 | 1 << 5));
         assert!(directory.grant(1, 7, true, 30, 40));
         assert_eq!(directory.look(3, 7, true), (Action::Forward(1), 0));

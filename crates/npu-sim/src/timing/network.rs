@@ -743,22 +743,17 @@ impl Network {
 mod tests {
     use super::*;
 
-    /// Creates cores in tiles 0 (6 hops to memory), 14 (1 hop) and 5 (4 hops); a hop takes 10
-    /// cycles and memory 2 plus 20.
+    /// Creates cores in tiles 0 (6 hops to memory) and 5 (4 hops, 2 to tile 0); memory takes 20
+    /// cycles more.
     fn network() -> Network {
-        network_with(0)
-    }
-
-    /// Creates the same network with a delay of the second level.
-    fn network_with(second_level_delay: u32) -> Network {
         let mut network = Network::new(TimingConfig {
             memory_delay: 20,
-            hop_delay: 10,
-            second_level_delay,
             ..TimingConfig::default()
         });
         network.shared = true;
-        [0, 14, 5].into_iter().for_each(|tile| network.add_core(tile));
+        for tile in [0, 5] {
+            network.add_core(tile);
+        }
         network
     }
 
@@ -771,172 +766,79 @@ mod tests {
         }
     }
 
-    fn legs(network: &mut Network) -> Vec<(Place, u64)> {
-        let (_, _, legs) = network.take_read().expect("something was read");
-        legs.iter().map(|leg| (leg.place, leg.to - leg.from)).collect()
+    /// Requests a data line and returns the cycles to its fill.
+    fn fill(network: &mut Network, core: usize, start: u64, own: bool) -> u64 {
+        network.data(asks(core, start), LINE, own);
+        loop {
+            if let Some(answer) = network.step(u64::MAX) {
+                assert_eq!((answer.core, answer.line, answer.owned), (core, LINE, own));
+                assert_eq!(answer.legs.first().map(|leg| leg.from), Some(start));
+                return answer.fill - start;
+            }
+        }
     }
 
+    /// A line whose home is tile 0.
+    const LINE: u32 = 7;
+
     #[test]
-    fn a_line_comes_from_memory_and_then_from_the_second_level() {
-        let mut network = network_with(5);
-        // 60 to memory, 5 for the lookup, 22 in memory, 60 back; with one core and the fastest
-        // memory the total is 2.
-        let given = network.data(asks(0, 1000), 7, false);
-        let expected = 60 + 5 + 22 + 60 - 2;
-        assert_eq!((given.delay, given.owned), (expected, false));
-        let way = [
-            (Place::Network, 60),
-            (Place::SecondLevel, 5),
-            (Place::Memory, 22),
-            (Place::Network, 60),
-        ];
-        assert_eq!(legs(&mut network), way);
-        // 10 to memory, 5 for the lookup, 2 for the answer, 10 back.
-        let given = network.data(asks(1, 2000), 7, false);
-        assert_eq!(given.delay, 10 + 5 + 10);
-        assert_eq!(
-            legs(&mut network),
-            [(Place::Network, 10), (Place::SecondLevel, 7), (Place::Network, 10)]
-        );
+    fn a_line_comes_from_memory_then_from_the_second_level_then_from_its_owner() {
+        let mut network = network();
+        // 3 to the message; 6 to the directory, 2 there, 6 and 12 for hops to memory, 26 there, 11
+        // for the copy to the home, 15 and 12 for hops back; 3 to the fill.
+        assert_eq!(fill(&mut network, 0, 1000, false), 3 + 6 + 2 + 18 + 26 + 11 + 27 + 3);
+        // 2 hops each way.
+        assert_eq!(fill(&mut network, 1, 2000, false), 3 + 10 + 2 + 19 + 3);
         let counters = network.counters();
         assert_eq!((counters.second_level_hits, counters.second_level_misses), (1, 1));
-        assert_eq!((counters.memory_reads, counters.messages), (1, 4));
-        // An instruction line bypasses the second level.
-        assert_eq!(network.instructions(asks(1, 3000), 7), 10 + 20 + 10);
-        assert_eq!(network.counters().memory_reads, 2);
-    }
-
-    #[test]
-    fn who_asks_for_a_line_that_is_on_its_way_waits_at_the_directory() {
-        let mut network = network();
-        network.data(asks(0, 1000), 7, false);
-        // The request arrives at 1030; the line is at the directory at 1000 + 60 + 22.
-        let given = network.data(asks(1, 1020), 7, false);
-        let expected = [
-            (Place::Network, 10),
-            (Place::Directory, 52),
-            (Place::SecondLevel, 2),
-            (Place::Network, 10),
-        ];
-        assert_eq!(legs(&mut network), expected);
-        assert_eq!(given.delay, 10 + 52 + 10);
-        // A request for another line waits for memory, which is free from then on.
-        network.data(asks(2, 1021), 8, false);
-        let expected = [
-            (Place::Network, 40),
-            (Place::MemoryTurn, 21),
-            (Place::Memory, 22),
-            (Place::Network, 40),
-        ];
-        assert_eq!(legs(&mut network), expected);
-    }
-
-    #[test]
-    fn who_stores_waits_until_the_others_have_given_the_line_up() {
-        let mut network = network();
-        for core in [0, 1] {
-            network.data(asks(core, 1000 * (1 + core as u64)), 7, false);
-        }
-        // Core 1 shares the line: 10 to memory, 2 for the answer, 10 back. Core 0 receives the
-        // invalidation after 60 (from tile 15 six hops), takes 2 to answer, and its answer takes
-        // five hops to tile 14.
-        let given = network.data(asks(1, 3000), 7, true);
-        assert_eq!((given.delay, given.owned), (10 + 60 + 2 + 50 - 2, true));
-        let expected = [
-            (Place::Network, 10),
-            (Place::Directory, 2),
-            (Place::Network, 10),
-            (Place::OtherCore, 100),
-        ];
-        assert_eq!(legs(&mut network), expected);
-        assert_eq!(network.news(0, 3069), None);
-        let loss = Loss {
-            at: 3070,
-            line: 7,
-            shares: false,
-        };
-        assert_eq!(network.news(0, 3070), Some(loss));
-        assert_eq!(network.news(0, 9999), None);
-        assert_eq!((network.counters().upgrades, network.counters().invalidations), (1, 1));
-        // Core 2 reads the line: 40 to memory, one hop to core 1, 2 for the answer, from tile 14 to
-        // tile 5 three hops.
-        let given = network.data(asks(2, 4000), 7, false);
-        assert_eq!((given.delay, given.owned), (40 + 10 + 30, false));
-        let expected = [(Place::Network, 50), (Place::OtherCore, 2), (Place::Network, 30)];
-        assert_eq!(legs(&mut network), expected);
-        let loss = Loss {
-            at: 4050,
-            line: 7,
-            shares: true,
-        };
-        assert_eq!(network.news(1, 4050), Some(loss));
+        // Core 1 stores: its own copy and that of core 0 are invalidated. Two acknowledgments delay
+        // the line by a cycle each, and follow it.
+        assert_eq!(fill(&mut network, 1, 3000, true), 3 + 10 + 2 + 19 + 2 + 3 + 3 + 4);
+        assert_eq!((network.counters().upgrades, network.counters().invalidations), (1, 2));
+        assert!(network.news(0, u64::MAX).is_some_and(|loss| !loss.shares));
+        // Core 0 loads: the line comes from core 1, which keeps a copy, after a copy for the home.
+        assert_eq!(fill(&mut network, 0, 4000, false), 3 + 6 + 2 + 10 + 3 + 11 + 19 + 3);
         assert_eq!(network.counters().forwarded, 1);
-        // In the meantime the line has also reached the second level.
-        assert_eq!(network.data(asks(0, 5000), 7, false).delay, 120);
     }
 
     #[test]
-    fn a_request_has_its_turn_at_its_controller_first() {
+    fn requests_for_a_line_wait_for_its_answer() {
         let mut network = network();
-        let late = Asks {
-            seen: 990,
-            ..asks(1, 1000)
+        network.data(asks(0, 1000), LINE, true);
+        network.data(asks(1, 1001), LINE, true);
+        let answers: Vec<Answer> = std::iter::repeat_with(|| network.step(u64::MAX))
+            .take(9)
+            .flatten()
+            .collect();
+        let [first, second] = &answers[..] else {
+            panic!("{answers:?}");
         };
-        assert_eq!(network.instructions(late, 7), 40);
-        let expected = [
-            (Place::Controller, 10),
-            (Place::Network, 10),
-            (Place::Memory, 22),
-            (Place::Network, 10),
-        ];
-        assert_eq!(legs(&mut network), expected);
+        assert_eq!((first.core, second.core), (0, 1));
+        // Core 0 takes the request 3 cycles after its line, and answers 3 cycles later.
+        assert_eq!(second.fill, first.fill - 3 + 3 + 3 + 19 + 3);
     }
 
     #[test]
-    fn a_core_gives_up_a_line_when_it_has_come() {
+    fn a_line_that_leaves_the_second_level_leaves_the_cores() {
         let mut network = network();
-        // Core 0 requests the line in cycle 1000, has its answer in 1142 and the line 4 cycles
-        // later.
-        assert_eq!(network.data(asks(0, 1000), 7, true).delay, 140);
-        // The request of core 1 is at the directory in 1071, where the line is since 1082. It is at
-        // core 0 in 1142, which has the line only in 1147.
-        let given = network.data(asks(1, 1061), 7, true);
-        let answered = 1147 + 2 + 50;
-        assert_eq!(given.delay, answered - 1061 - 2);
-        assert_eq!(network.news(0, 1147).map(|loss| loss.at), Some(1147));
-    }
-
-    #[test]
-    fn lines_that_leave_go_to_the_second_level_and_flushes_to_memory() {
-        let mut network = network();
-        network.data(asks(0, 1000), 7, true);
-        // 60 to memory, 2 there, 60 back.
-        assert_eq!(network.give_back(asks(0, 2000), 7), 122);
-        assert_eq!(network.counters().memory_writes, 0);
-        assert_eq!(network.data(asks(1, 3000), 7, false).delay, 20);
-        // A write occupies memory for 4 cycles plus its delay.
-        assert_eq!(network.flush(asks(1, 4000), 7), 10 + 24 + 10);
-        assert_eq!(network.counters().memory_writes, 1);
-        // The host is in tile 14.
-        assert_eq!(network.io(asks(1, 5000)), 0);
-        assert_eq!(network.io(asks(0, 5000)), 100);
-        assert_eq!(network.arrival(0, 5, 6000), 6020);
-        assert_eq!(network.reaches(5, 2, 6000, 6000), 6000);
-    }
-
-    #[test]
-    fn lines_that_leave_the_second_level_are_written() {
-        let mut network = network();
-        let line = |k: u32| 3 + k * machine::L2_SETS;
-        for k in 0..=machine::L2_WAYS {
-            let at = 10_000 * (1 + u64::from(k));
-            network.data(asks(0, at), line(k), true);
-            network.give_back(asks(0, at + 5000), line(k));
+        let lines: Vec<u32> = (0..=machine::L2_WAYS).map(|k| LINE + k * machine::L2_SETS).collect();
+        for (&line, start) in lines.iter().zip((1000..).step_by(1000)) {
+            network.data(asks(0, start), line, true);
+            while network.step(u64::MAX).is_none() {}
         }
+        assert_eq!(network.news(0, u64::MAX).map(|loss| loss.line), Some(LINE));
         assert_eq!(network.counters().memory_writes, 1);
-        let reads = network.counters().memory_reads;
-        assert_eq!(reads, u64::from(machine::L2_WAYS) + 1);
-        network.data(asks(0, 1_000_000), line(0), false);
-        assert_eq!(network.counters().memory_reads, reads + 1);
+    }
+
+    #[test]
+    fn evictions_and_io_take_their_ways() {
+        let mut network = network();
+        // 9 flits to the home, 2 there, and the acknowledgment.
+        assert_eq!(network.give_back(asks(1, 1000), LINE, true), 1000 + 3 + 18 + 2 + 10);
+        assert_eq!(network.give_back(asks(1, 2000), LINE, false), 2000 + 3 + 10 + 2 + 10);
+        // The host is in tile 14, five hops from tile 0.
+        assert_eq!(network.io(asks(0, 5000)), 5000 + 3 + 17 + 17 + IO_TO_END);
+        assert_eq!(network.arrival(0, 5, 6000), 6000 + 7 + 4);
+        assert_eq!(network.reaches(5, 1, 6000, 6000), 6000 + 7 + RELEASE_TO_ISSUE);
     }
 }

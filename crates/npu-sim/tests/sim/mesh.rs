@@ -1,61 +1,364 @@
-//! Programs of several cores beside their cycles on the hardware.
-use npu_link::{Placement, link};
-use npu_mc::asm::{Options, assemble};
-use npu_sim::{Config, Halt, Machine, NoSink, Timing, TimingConfig};
+//! Programs of several cores, with their cycles on the hardware description of the mesh (4 by 4
+//! tiles, eight cores, memory without a delay).
+//!
+//! Each program isolates one behavior: misses by distance, sharing, evictions, barriers, bandwidth,
+//! code, and random accesses with all of them.
+
+use super::network::{System, run_program};
+use std::fmt::Write as _;
+
+/// The registers of the programs: the tile in `s1`, the thread in `s2`, and the number of control
+/// register 4 in `s55`.
+const PROLOGUE: &str = "movei s0, 0\n read_cr s1, s0\n movei s0, 2\n read_cr s2, s0\n movei s55, 4\n";
+const END: &str = "movei s40, 2\n movei s41, 11\n write_cr s40, s41\n jmp .\n";
+
+const MEET: &str = "barrier s50, s51\n";
+const LOAD: &str = "load32 s5, (s3)\n add_i32 s6, s5, s5\n";
+const STORE: &str = "store32 s1, (s3)\n load32 s5, (s3)\n add_i32 s6, s5, s5\n";
+/// Loads 64 bytes after 64 bytes, `s9` times.
+const LOAD_LINES: &str =
+    "again:\n load32 s5, (s3)\n add_i32 s6, s5, s5\n addi s3, s3, 64\n subi s9, s9, 1\n bnez s9, again\n";
+
+/// Sets a register to a constant.
+fn set(register: &str, value: u32) -> String {
+    let (low, high) = (value & 0xffff, value >> 16);
+    format!("moveil {register}, {low}\n moveih {register}, {high}\n")
+}
+
+/// Prepares a barrier of all threads.
+fn crowd(cores: u32, threads: u32) -> String {
+    format!("movei s50, 5\n movei s51, {}\n", cores * threads - 1)
+}
+
+/// Executes the code only on one core.
+fn only(core: u32, number: usize, code: &str) -> String {
+    format!("cmpeqi s20, s1, {core}\n beqz s20, skip{number}\n{code}skip{number}:\n")
+}
+
+/// Steps with a barrier after each one, for four lines of a home tile. A step is the code of one core
+/// or of all.
+fn in_turn(cores: u32, steps: &[(Option<u32>, &str)], home: u32) -> String {
+    let address = set("s3", home << 28 | 0x2_0000);
+    let mut body = String::new();
+    for (number, &(core, code)) in steps.iter().enumerate() {
+        body += &core.map_or(code.to_owned(), |core| only(core, number, code));
+        body += MEET;
+    }
+    let crowd = crowd(cores, 1);
+    format!("{crowd}{address}movei s9, 4\nagain:\n{MEET}{body}addi s3, s3, 64\n subi s9, s9, 1\n bnez s9, again\n")
+}
+
+/// Increments of one word by all cores, twenty times each.
+fn increments(cores: u32) -> String {
+    let (crowd, address) = (crowd(cores, 1), set("s3", 0x2_0000));
+    format!(
+        "{crowd}{address}movei s9, 20\n{MEET}again:\n load32 s5, (s3)\n addi s5, s5, 1\n store32 s5, (s3)\n subi s9, s9, 1\n bnez s9, again\n"
+    )
+}
+
+/// Ten barriers.
+fn barriers(cores: u32, threads: u32) -> String {
+    let crowd = crowd(cores, threads);
+    format!("{crowd}movei s9, 10\nagain:\n{MEET}subi s9, s9, 1\n bnez s9, again\n")
+}
+
+/// Sixteen lines of its own for each thread.
+fn cold(cores: u32, threads: u32, access: &str, own_home: bool) -> String {
+    let (crowd, address) = (crowd(cores, threads), set("s3", 0x10_0000));
+    let own = if own_home {
+        "shli s4, s1, 28\n add_i32 s3, s3, s4\n"
+    } else {
+        ""
+    };
+    format!(
+        "{crowd}{address}shli s4, s1, 18\n add_i32 s3, s3, s4\n shli s4, s2, 12\n add_i32 s3, s3, s4\n{own}{MEET}movei s9, 16\nagain:\n{access}addi s3, s3, 64\n subi s9, s9, 1\n bnez s9, again\n"
+    )
+}
+
+/// 32 lines that all threads load after core 0 has loaded them.
+fn second_level(cores: u32, threads: u32) -> String {
+    let (crowd, address) = (crowd(cores, threads), set("s3", 0x10_0000));
+    let first = "bnez s2, warm2\n movei s9, 32\nwarm1:\n load32 s5, (s3)\n add_i32 s6, s5, s5\n addi s3, s3, 64\n subi s9, s9, 1\n bnez s9, warm1\nwarm2:\n";
+    let first = only(0, 0, first);
+    format!("{crowd}{address}or_i32 s8, s3, s3\n{first}{MEET}or_i32 s3, s8, s8\n movei s9, 32\n{LOAD_LINES}")
+}
+
+/// Twelve lines of one set, three times.
+fn evictions() -> String {
+    let (crowd, address, step) = (crowd(2, 1), set("s3", 0x10_0000), set("s4", 0x2000));
+    format!(
+        "{crowd}{address}shli s4, s1, 20\n add_i32 s3, s3, s4\n movei s7, 3\nouter:\n or_i32 s8, s3, s3\n movei s9, 12\nagain:\n store32 s1, (s8)\n load32 s5, (s8)\n add_i32 s6, s5, s5\n{step}add_i32 s8, s8, s4\n subi s9, s9, 1\n bnez s9, again\n subi s7, s7, 1\n bnez s7, outer\n"
+    )
+}
+
+/// One line for each core, and an access to it.
+fn own_line(access: &str) -> String {
+    let (crowd, address) = (crowd(2, 1), set("s3", 0x2_0000));
+    format!("{crowd}{address}shli s4, s1, 16\n add_i32 s3, s3, s4\n{MEET}{access}")
+}
+
+/// Three stores in a row of which none waits for its line, and a load of the first, twice.
+fn stores_in_a_row() -> String {
+    let (crowd, address) = (crowd(2, 1), set("s3", 0x2_0000));
+    let timed = |code: &str, register: u32| format!("{code}read_cr s7, s55\n sub_i32 s{register}, s7, s4\n");
+    let first = timed("store32 s1, (s3)\n", 10);
+    let second = timed("store32 s1, 64(s3)\n", 11);
+    let third = timed("store32 s1, 128(s3)\n", 12);
+    let load = timed(LOAD, 13);
+    format!(
+        "{crowd}movei s9, 2\n{address}shli s4, s1, 16\n add_i32 s3, s3, s4\nagain:\n{MEET}read_cr s4, s55\n{first}{second}{third}{load}addi s3, s3, 192\n subi s9, s9, 1\n bnez s9, again\n"
+    )
+}
+
+/// Random loads and stores.
+struct Accesses {
+    cores: u32,
+    threads: u32,
+    /// The multiplier and the summand of the seed of each thread.
+    seed: (u32, u32),
+    homes: u32,
+    lines: u32,
+    count: u32,
+    /// The sixteenths of the accesses that store first.
+    stores: u32,
+    shared: bool,
+}
+
+impl Accesses {
+    fn source(&self) -> String {
+        let Accesses { cores, threads, .. } = *self;
+        let mut source = crowd(cores, threads) + &set("s3", 0x20_0000);
+        let (multiplier, summand) = self.seed;
+        source += "shli s4, s1, 3\n add_i32 s4, s4, s2\n";
+        let _ = write!(
+            source,
+            "moveil s8, {multiplier}\n mull_i32 s8, s8, s4\n addi s8, s8, {summand}\n"
+        );
+        if !self.shared {
+            source += "shli s5, s4, 12\n add_i32 s3, s3, s5\n";
+        }
+        let (count, lines) = (self.count, self.lines - 1);
+        let _ = write!(
+            source,
+            "{MEET}movei s9, {count}\nagain:\n moveil s10, 25173\n mull_i32 s8, s8, s10\n moveil s10, 13849\n add_i32 s8, s8, s10\n shri s11, s8, 6\n andi s12, s11, {lines}\n shli s12, s12, 6\n add_i32 s13, s3, s12\n"
+        );
+        if self.homes > 1 {
+            let homes = self.homes - 1;
+            let _ = write!(
+                source,
+                "shri s14, s8, 13\n andi s14, s14, {homes}\n shli s14, s14, 28\n add_i32 s13, s13, s14\n"
+            );
+        }
+        let stores = self.stores;
+        let _ = write!(
+            source,
+            "shri s15, s8, 17\n andi s15, s15, 15\n subi s15, s15, {stores}\n shri s15, s15, 31\n beqz s15, ld\n"
+        );
+        // Each thread has a word of the line.
+        source += "andi s16, s4, 15\n shli s16, s16, 2\n add_i32 s16, s16, s13\n store32 s9, (s16)\nld:\n load32 s17, (s13)\n add_i32 s18, s17, s17\n subi s9, s9, 1\n bnez s9, again\n";
+        source
+    }
+}
+
+/// Returns the programs: name, code, cores, threads of each core, and cycles of the hardware.
+fn programs() -> Vec<(&'static str, String, u32, u32, u64)> {
+    const ALL: Option<u32> = None;
+    let [zero, one] = [Some(0), Some(1)];
+    let store = "store32 s1, (s3)\n";
+    let code = " addi s10, s10, 1\n".repeat(400);
+    let random = |cores, threads, seed, homes, lines, count, stores, shared| {
+        let accesses = Accesses {
+            cores,
+            threads,
+            seed,
+            homes,
+            lines,
+            count,
+            stores,
+            shared,
+        };
+        accesses.source()
+    };
+    vec![
+        ("start", String::new(), 8, 1, 105),
+        ("start of all threads", String::new(), 8, 8, 143),
+        (
+            "load from the second level",
+            in_turn(2, &[(zero, LOAD), (one, LOAD)], 0),
+            2,
+            1,
+            1105,
+        ),
+        (
+            "load of a modified line",
+            in_turn(2, &[(zero, STORE), (one, LOAD)], 0),
+            2,
+            1,
+            1144,
+        ),
+        (
+            "store to a modified line",
+            in_turn(2, &[(zero, STORE), (one, STORE)], 0),
+            2,
+            1,
+            1095,
+        ),
+        ("upgrade", in_turn(2, &[(zero, LOAD), (zero, STORE)], 0), 2, 1, 1073),
+        (
+            "upgrade of a shared line",
+            in_turn(2, &[(ALL, LOAD), (zero, STORE)], 0),
+            2,
+            1,
+            1152,
+        ),
+        (
+            "upgrade of a line of eight",
+            in_turn(8, &[(ALL, LOAD), (Some(7), STORE)], 0),
+            8,
+            1,
+            1955,
+        ),
+        (
+            "the same with home 5",
+            in_turn(8, &[(ALL, LOAD), (Some(3), STORE)], 5),
+            8,
+            1,
+            1852,
+        ),
+        (
+            "dcache_inv",
+            in_turn(2, &[(zero, STORE), (zero, " dcache_inv s3\n"), (one, LOAD)], 0),
+            2,
+            1,
+            1249,
+        ),
+        (
+            "flush",
+            in_turn(2, &[(zero, STORE), (zero, " flush s3\n"), (one, LOAD)], 0),
+            2,
+            1,
+            1328,
+        ),
+        ("increments of two", increments(2), 2, 1, 1445),
+        ("increments of eight", increments(8), 8, 1, 4269),
+        ("barriers of two", barriers(2, 1), 2, 1, 521),
+        ("barriers of two times eight", barriers(2, 8), 2, 8, 1043),
+        ("barriers of four", barriers(4, 1), 4, 1, 680),
+        ("barriers of four times eight", barriers(4, 8), 4, 8, 1493),
+        ("barriers of eight", barriers(8, 1), 8, 1, 893),
+        ("barriers of eight times eight", barriers(8, 8), 8, 8, 2460),
+        ("cold loads of two", cold(2, 1, LOAD, false), 2, 1, 1837),
+        ("cold stores of two", cold(2, 1, store, false), 2, 1, 1103),
+        ("cold loads of four times four", cold(4, 4, LOAD, false), 4, 4, 6165),
+        ("cold stores of four times four", cold(4, 4, store, false), 4, 4, 3070),
+        ("cold loads of eight", cold(8, 1, LOAD, false), 8, 1, 3276),
+        ("cold stores of eight", cold(8, 1, store, false), 8, 1, 1589),
+        ("cold loads of eight times eight", cold(8, 8, LOAD, false), 8, 8, 26348),
+        (
+            "cold stores of eight times eight",
+            cold(8, 8, store, false),
+            8,
+            8,
+            13556,
+        ),
+        (
+            "cold loads from homes of their own",
+            cold(8, 8, LOAD, true),
+            8,
+            8,
+            24080,
+        ),
+        ("one second level for four", second_level(4, 1), 4, 1, 5728),
+        ("one second level for eight", second_level(8, 1), 8, 1, 6265),
+        ("one second level for two times eight", second_level(2, 8), 2, 8, 5820),
+        ("evictions", evictions(), 2, 1, 4123),
+        ("code of eight", code.clone(), 8, 1, 2907),
+        ("code of two times eight", code, 2, 8, 4727),
+        ("load before the end", own_line("load32 s5, (s3)\n"), 2, 1, 98),
+        ("store before the end", own_line(store), 2, 1, 98),
+        ("stores in a row", stores_in_a_row(), 2, 1, 642),
+        (
+            "random accesses of two",
+            random(2, 1, (277, 146), 1, 16, 24, 4, true),
+            2,
+            1,
+            3633,
+        ),
+        (
+            "random accesses of two times eight",
+            random(2, 8, (1959, 15), 4, 16, 24, 4, true),
+            2,
+            8,
+            6046,
+        ),
+        (
+            "random accesses of four times two",
+            random(4, 2, (489, 152), 8, 16, 24, 3, true),
+            4,
+            2,
+            4959,
+        ),
+        (
+            "random accesses of eight, with homes",
+            random(8, 1, (485, 78), 16, 8, 24, 4, true),
+            8,
+            1,
+            5043,
+        ),
+        (
+            "random accesses of eight times two",
+            random(8, 2, (1277, 66), 1, 4, 24, 1, true),
+            8,
+            2,
+            3676,
+        ),
+        (
+            "random accesses of eight times eight to their own lines",
+            random(8, 8, (1627, 147), 8, 32, 12, 4, false),
+            8,
+            8,
+            16022,
+        ),
+        (
+            "random accesses of four times eight to their own lines",
+            random(4, 8, (665, 39), 1, 32, 16, 8, false),
+            4,
+            8,
+            8104,
+        ),
+        (
+            "random accesses of two times four, loads only",
+            random(2, 4, (467, 95), 2, 64, 24, 0, true),
+            2,
+            4,
+            5091,
+        ),
+    ]
+}
 
 #[test]
-fn folder() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/mesh");
-    let mut sum = 0.0;
-    let mut n = 0.0;
-    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
-    paths.sort();
-    for path in paths {
-        let source = std::fs::read_to_string(&path).unwrap();
-        let head: Vec<&str> = source.lines().next().unwrap().split(' ').collect();
-        let (cores, threads, cycles): (usize, u32, u64) = (
-            head[2].parse().unwrap(),
-            head[4].parse().unwrap(),
-            head[6].parse().unwrap(),
+fn programs_take_the_cycles_of_the_hardware() {
+    let mut errors = Vec::new();
+    let mut table = String::new();
+    for (name, code, cores, threads, expected) in programs() {
+        let system = System {
+            cores: cores as usize,
+            running: cores as usize,
+            threads,
+            ..System::ALONE
+        };
+        let source = format!("{PROLOGUE}{code}{END}");
+        let (report, ..) = run_program(&source, system, |_| false);
+        let error = report.cycles as f64 / expected as f64 - 1.0;
+        let _ = writeln!(
+            table,
+            "{name}: {} cycles, hardware {expected}, {:+.1} %",
+            report.cycles,
+            100.0 * error
         );
-        let text = source.lines().skip(1).collect::<Vec<_>>().join("\n");
-        let object = assemble(&text, &Options::default()).unwrap_or_else(|f| panic!("{f:#?}"));
-        let image = link(
-            &object,
-            &Placement {
-                base: 0x400,
-                ..Placement::default()
-            },
-        )
-        .expect("it links")
-        .image;
-        let mut machine = Machine::new(Config {
-            cores,
-            ..Config::default()
-        });
-        machine.load(&image).expect("room");
-        for core in 0..cores {
-            (0..8).for_each(|thread| machine.boot(8 * core + thread, 0x400));
-            machine.enable(core, (1u32 << threads) - 1);
-        }
-        let mut timing = Timing::new(TimingConfig::default());
-        let halt = machine.run_timed(&mut timing, 10_000_000, &mut NoSink);
-        let model = timing.report().cycles;
-        let ratio = model as f64 / cycles as f64;
-        sum += (ratio - 1.0).abs();
-        n += 1.0;
-        println!(
-            "{:18} hw {cycles:7} model {model:7} {ratio:.3} {halt} {:?}",
-            path.file_stem().unwrap().to_string_lossy(),
-            timing.report().network.map(|c| (
-                c.memory_reads,
-                c.memory_writes,
-                c.invalidations,
-                c.upgrades,
-                c.forwarded
-            ))
-        );
-        let _ = Halt::Ended;
+        errors.push(error.abs());
     }
-    println!("mean {:.4}", sum / n);
+    let mean = errors.iter().sum::<f64>() / errors.len() as f64;
+    let worst = errors.iter().copied().fold(0.0, f64::max);
+    assert!(mean < 0.01 && worst < 0.05, "mean {mean:.4}, worst {worst:.4}\n{table}");
 }
