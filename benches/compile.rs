@@ -44,8 +44,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         flags.set("opt_level", level)?;
         flags.set("enable_verifier", "false")?;
         let isa = isa::lookup_by_name("naplespu")?.finish(Flags::new(flags))?;
-        let per_round: usize = functions.iter().map(|f| f.dfg.num_insts()).sum();
-        let (mut spent, mut rounds, mut bytes) = (Duration::ZERO, 0, 0);
+        let per_iteration: usize = functions.iter().map(|f| f.dfg.num_insts()).sum();
+        let (mut spent, mut iterations, mut bytes) = (Duration::ZERO, 0, 0);
         while spent < TIME {
             for function in &functions {
                 ctx.clear();
@@ -55,19 +55,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 spent += start.elapsed();
                 bytes += code.bytes.len();
             }
-            rounds += 1;
+            iterations += 1;
         }
-        let rate = (per_round * rounds) as f64 / spent.as_secs_f64();
+        let rate = (per_iteration * iterations) as f64 / spent.as_secs_f64();
         println!(
-            "opt_level={level}: {} functions, {per_round} CLIF instructions, {} bytes of code, {rate:.0} CLIF instructions a second",
+            "opt_level={level}: {} functions, {per_iteration} CLIF instructions, {} bytes of code, {rate:.0} CLIF instructions a second",
             functions.len(),
-            bytes / rounds,
+            bytes / iterations,
         );
     }
     for pass in PASSES {
         let mut times = [Duration::MAX; 2];
-        for (time, rounds) in times.iter_mut().zip([300, 1200]) {
-            let source = parse_function(&straight_line(rounds))?;
+        for (time, iterations) in times.iter_mut().zip([300, 1200]) {
+            let source = parse_function(&straight_line(iterations))?;
             // The minimum of several runs, since the machine may be busy.
             for _ in 0..20 {
                 let mut func = source.clone();

@@ -51,7 +51,7 @@ pub struct Vectorised {
     /// The number of iterations that are executed at a time.
     pub lanes: u32,
     /// The trip count, if it is constant.
-    pub rounds: Option<u64>,
+    pub trip_count: Option<u64>,
     /// The number of reductions. Each has one partial result per lane until the loop ends.
     pub reductions: usize,
     /// The number of vector loads that are assembled from two cache lines.
@@ -69,10 +69,10 @@ pub struct Vectorised {
 
 impl fmt::Display for Vectorised {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} rounds at a time", self.lanes)?;
-        match self.rounds {
-            Some(rounds) => write!(f, " of {rounds}")?,
-            None => write!(f, ", as many as there are")?,
+        write!(f, "{} iterations at a time", self.lanes)?;
+        match self.trip_count {
+            Some(count) => write!(f, ", trip count {count}")?,
+            None => write!(f, ", for any trip count")?,
         }
         write!(
             f,
@@ -125,7 +125,7 @@ pub enum Reason {
     /// The stride of an address in bytes, and the different size of the element.
     Stride(i32, u32),
     /// Every iteration stores to the same address.
-    SamePlace,
+    SameAddress,
     /// An element type without a lane type.
     Element(Type),
     /// An access to the scratchpad, or in big-endian order.
@@ -139,7 +139,7 @@ pub enum Reason {
     /// The loop accesses no arrays.
     NoArrays,
     /// The maximum trip count, which is too small.
-    FewRounds(u64),
+    TooFewIterations(u64),
     /// The number of loops of the function that are already vectorized, which has reached the
     /// limit.
     ManyLoops(usize),
@@ -155,31 +155,31 @@ pub enum Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotCounted => write!(f, "its rounds are not counted by one exit"),
+            Self::NotCounted => write!(f, "no single exit determines its trip count"),
             Self::Counter(ty, step) => write!(f, "it counts by {step} in {ty}, not by a power of two in i32"),
-            Self::Branches(block) => write!(f, "the branch of {block} is no choice between values"),
-            Self::Effect(opcode) => write!(f, "`{opcode}` has its place in each round"),
+            Self::Branches(block) => write!(f, "the branch of {block} does not select between values"),
+            Self::Effect(opcode) => write!(f, "`{opcode}` has a side effect in each iteration"),
             Self::Operation(opcode, ty) => write!(f, "there is no `{opcode}` of {ty}"),
             Self::Carried(ty) => write!(
                 f,
-                "a value of {ty} goes from one round to the next, and is no count and no reduction"
+                "a value of {ty} is loop-carried, but no induction variable and no reduction"
             ),
-            Self::FloatReduction(opcode) => write!(f, "`{opcode}` of floats has to stay in order"),
+            Self::FloatReduction(opcode) => write!(f, "`{opcode}` of floats must stay in order"),
             Self::ShiftAmount(opcode) => write!(f, "the amount of `{opcode}` changes"),
             Self::MixedWidths(opcode) => write!(f, "`{opcode}` is on elements of different sizes"),
             Self::Address(opcode) => write!(f, "the address of a `{opcode}` is not known to grow by a constant"),
             Self::Stride(bytes, element) => write!(
                 f,
-                "an address grows by {bytes} bytes a round, its elements have {element}"
+                "an address grows by {bytes} bytes per iteration, its elements have {element}"
             ),
-            Self::SamePlace => write!(f, "every round stores to the same place"),
+            Self::SameAddress => write!(f, "every iteration stores to the same address"),
             Self::Element(ty) => write!(f, "elements of {ty} have no lanes"),
             Self::Memory(opcode) => write!(f, "a `{opcode}` is in the scratchpad or big-endian"),
-            Self::Distance(bytes) => write!(f, "a round needs what another one stores {bytes} bytes away"),
+            Self::Distance(bytes) => write!(f, "an iteration depends on a store of another one {bytes} bytes away"),
             Self::Overlap(pairs) => write!(f, "{pairs} pairs of arrays could overlap, too many to check"),
             Self::Alignment(opcode) => write!(f, "a `{opcode}` is not aligned as vectors have to be"),
             Self::NoArrays => write!(f, "it reads and writes no array"),
-            Self::FewRounds(most) => write!(f, "it has at most {most} rounds"),
+            Self::TooFewIterations(most) => write!(f, "its trip count is at most {most}"),
             Self::ManyLoops(loops) => write!(f, "{loops} loops of the function are vectorised already"),
             Self::Cost { vector, scalar } => write!(
                 f,

@@ -336,7 +336,7 @@ structs! {
         size incoming_args tail_args popped saved spills stack_slots outgoing_args frame_pointer
     }
     LoopRemark { header srcloc outcome }
-    Vectorised { lanes rounds reductions unaligned_loads alignment_check overlap_checks scalar_cost vector_cost }
+    Vectorised { lanes trip_count reductions unaligned_loads alignment_check overlap_checks scalar_cost vector_cost }
 }
 
 /// An enum is serialized as a number and the fields of the variant.
@@ -385,14 +385,14 @@ enums! {
         8 = MixedWidths(opcode),
         9 = Address(opcode),
         10 = Stride(bytes, element),
-        11 = SamePlace,
+        11 = SameAddress,
         12 = Element(ty),
         13 = Memory(opcode),
         14 = Distance(bytes),
         15 = Overlap(pairs),
         16 = Alignment(opcode),
         17 = NoArrays,
-        18 = FewRounds(most),
+        18 = TooFewIterations(most),
         19 = ManyLoops(loops),
         20 = Cost { vector, scalar },
     }
@@ -502,7 +502,7 @@ mod tests {
         round_trips(LoopOutcome::Scalar(Reason::Operation(Opcode::Fma, types::F32X16)));
         round_trips(Some(Vectorised {
             lanes: 16,
-            rounds: Some(1 << 40),
+            trip_count: Some(1 << 40),
             reductions: 1,
             unaligned_loads: 2,
             alignment_check: true,

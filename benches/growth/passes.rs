@@ -16,8 +16,8 @@ pub const PASSES: &[&str] = &[
 
 /// Returns code that gives the passes work: moves, operations under two masks, loads and their
 /// users.
-pub fn straight_line(rounds: usize) -> String {
-    let round = "move_i32 s20, s0
+pub fn straight_line(iterations: usize) -> String {
+    let iteration = "move_i32 s20, s0
         add_i32 s21, s20, s1
         move_i32 s0, s21
         load32 s22, 0(s2)
@@ -30,5 +30,5 @@ pub fn straight_line(rounds: usize) -> String {
         movei rm, 65535
         mull_i32 s23, s22, s1
         store32 s23, 4(s2)\n";
-    format!("L0:\n{}jret\n", round.repeat(rounds))
+    format!("L0:\n{}jret\n", iteration.repeat(iterations))
 }

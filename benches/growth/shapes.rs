@@ -105,20 +105,30 @@ fn straight(count: usize, ty: &str, opcodes: &[&str]) -> String {
 
 fn wide_memory(count: usize, flags: &str) -> String {
     let mut text = "function %f(i32, i64) {\nblock0(v0: i32, v1: i64):\n".to_owned();
-    for round in 0..count / 3 {
-        let (value, sum) = (2 + 2 * round, 3 + 2 * round);
-        line!(text, "    v{value} = load.i64{flags} v0+{}", round % 1024 * 8);
+    for iteration in 0..count / 3 {
+        let (value, sum) = (2 + 2 * iteration, 3 + 2 * iteration);
+        line!(text, "    v{value} = load.i64{flags} v0+{}", iteration % 1024 * 8);
         line!(text, "    v{sum} = iadd v{value}, v1");
-        line!(text, "    store{flags} v{sum}, v0+{}", (round + 512) % 1024 * 8);
+        line!(text, "    store{flags} v{sum}, v0+{}", (iteration + 512) % 1024 * 8);
     }
     text + "    return\n}\n"
 }
 
 fn memory(count: usize) -> String {
     let mut text = "function %f(i32, i32) {\nblock0(v0: i32, v1: i32):\n".to_owned();
-    for round in 0..count / 2 {
-        line!(text, "    v{} = load.i32 aligned v0+{}", round + 2, round % 1024 * 4);
-        line!(text, "    store aligned v{}, v1+{}", round + 2, round * 5 % 1024 * 4);
+    for iteration in 0..count / 2 {
+        line!(
+            text,
+            "    v{} = load.i32 aligned v0+{}",
+            iteration + 2,
+            iteration % 1024 * 4
+        );
+        line!(
+            text,
+            "    store aligned v{}, v1+{}",
+            iteration + 2,
+            iteration * 5 % 1024 * 4
+        );
     }
     text + "    return\n}\n"
 }
@@ -144,9 +154,9 @@ fn live_values(count: usize) -> String {
 fn blocks(count: usize) -> String {
     let mut text = "function %f(i32, i32) -> i32 {\nblock0(v0: i32, v1: i32):\n".to_owned();
     let mut value = 0;
-    for round in 0..count / 5 {
-        let (then, next, new) = (2 * round + 1, 2 * round + 2, 2 + 4 * round);
-        line!(text, "    v{new} = iconst.i32 {}", 1u32 << (round % 31));
+    for iteration in 0..count / 5 {
+        let (then, next, new) = (2 * iteration + 1, 2 * iteration + 2, 2 + 4 * iteration);
+        line!(text, "    v{new} = iconst.i32 {}", 1u32 << (iteration % 31));
         line!(text, "    v{} = band v1, v{new}", new + 1);
         line!(text, "    brif v{}, block{then}, block{next}(v{value})", new + 1);
         line!(text, "block{then}:");
@@ -162,8 +172,8 @@ fn blocks(count: usize) -> String {
 fn loops(count: usize) -> String {
     let mut text = "function %f(i32, i32) -> i32 {\nblock0(v0: i32, v1: i32):\n    v2 = iconst.i32 1\n".to_owned();
     let mut value = 0;
-    for round in 0..count / 5 {
-        let (body, next, new) = (2 * round + 1, 2 * round + 2, 3 + 5 * round);
+    for iteration in 0..count / 5 {
+        let (body, next, new) = (2 * iteration + 1, 2 * iteration + 2, 3 + 5 * iteration);
         line!(text, "    jump block{body}(v{value}, v1)");
         line!(text, "block{body}(v{new}: i32, v{}: i32):", new + 1);
         line!(text, "    v{} = imul v{new}, v1", new + 2);
@@ -239,9 +249,11 @@ fn calls(count: usize) -> String {
     let mut text = format!("function %f({types}) -> i32 {{\n    fn0 = %g({types}) -> i32\nblock0(");
     let params: Vec<String> = (0..ARGUMENTS).map(|number| format!("v{number}: i32")).collect();
     line!(text, "{}):", params.join(", "));
-    for round in 0..count {
-        let args: Vec<String> = (0..ARGUMENTS).map(|number| format!("v{}", round + number)).collect();
-        line!(text, "    v{} = call fn0({})", round + ARGUMENTS, args.join(", "));
+    for iteration in 0..count {
+        let args: Vec<String> = (0..ARGUMENTS)
+            .map(|number| format!("v{}", iteration + number))
+            .collect();
+        line!(text, "    v{} = call fn0({})", iteration + ARGUMENTS, args.join(", "));
     }
     line!(text, "    return v{}\n}}", count + ARGUMENTS - 1);
     text
@@ -250,10 +262,15 @@ fn calls(count: usize) -> String {
 fn selects(count: usize) -> String {
     let mut text = "function %f(i32x16, i32x16) -> i32x16 {\nblock0(v0: i32x16, v1: i32x16):\n".to_owned();
     let mut value = 0;
-    for round in 0..count / 2 {
-        let new = 2 + 2 * round;
+    for iteration in 0..count / 2 {
+        let new = 2 + 2 * iteration;
         line!(text, "    v{new} = icmp sgt v{value}, v1");
-        line!(text, "    v{} = bitselect v{new}, v{value}, v{}", new + 1, round % 2);
+        line!(
+            text,
+            "    v{} = bitselect v{new}, v{value}, v{}",
+            new + 1,
+            iteration % 2
+        );
         value = new + 1;
     }
     line!(text, "    return v{value}\n}}");

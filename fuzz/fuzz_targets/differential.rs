@@ -3,21 +3,10 @@
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use naplespu_fuzz::{self as fuzz, Strategy};
-use std::cell::LazyCell;
+use naplespu_fuzz::{Strategy, exercise};
 
-thread_local! {
-    static CONFIGS: LazyCell<Vec<fuzz::Config>> = LazyCell::new(|| match fuzz::configs() {
-        Ok(configs) => configs,
-        Err(error) => panic!("{error}"),
-    });
-}
-
-fuzz_target!(|data: &[u8]| {
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let Some((first, rest)) = data.split_first() else { return };
     let strategy = if first % 2 == 0 { Strategy::Scalars } else { Strategy::Vectors };
-    if let Err(report) = CONFIGS.with(|configs| fuzz::run(strategy, rest, configs, 0)) {
-        panic!("{report}");
-    }
+    exercise(strategy, rest);
 });

@@ -3,19 +3,6 @@
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use naplespu_fuzz::{self as fuzz, Strategy};
-use std::cell::LazyCell;
+use naplespu_fuzz::{Strategy, exercise};
 
-thread_local! {
-    static CONFIGS: LazyCell<Vec<fuzz::Config>> = LazyCell::new(|| match fuzz::configs() {
-        Ok(configs) => configs,
-        Err(error) => panic!("{error}"),
-    });
-}
-
-fuzz_target!(|data: &[u8]| {
-    if let Err(report) = CONFIGS.with(|configs| fuzz::run(Strategy::Loops, data, configs, 0)) {
-        panic!("{report}");
-    }
-});
+libfuzzer_sys::fuzz_target!(|data: &[u8]| exercise(Strategy::Loops, data));

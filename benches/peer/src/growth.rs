@@ -57,9 +57,9 @@ fn processor_time() -> Option<Duration> {
 
 fn measure(compiler: &mut Compiler, func: &Function) -> Option<Cell> {
     // Small functions are compiled repeatedly, so that all sizes take similar time.
-    let rounds = (TOGETHER / func.dfg.num_insts()).max(1) as u32;
+    let iterations = (TOGETHER / func.dfg.num_insts()).max(1) as u32;
     let mut peak = 0;
-    let mut contexts: Vec<Context> = (0..rounds).map(|_| Context::for_function(func.clone())).collect();
+    let mut contexts: Vec<Context> = (0..iterations).map(|_| Context::for_function(func.clone())).collect();
     let (start, since) = (Instant::now(), processor_time());
     for ctx in &mut contexts {
         let before = memory::restart();
@@ -71,7 +71,7 @@ fn measure(compiler: &mut Compiler, func: &Function) -> Option<Cell> {
     let spent = processor_time()
         .zip(since)
         .map(|(now, since)| now.saturating_sub(since));
-    let time = spent.unwrap_or_else(|| start.elapsed()) / rounds;
+    let time = spent.unwrap_or_else(|| start.elapsed()) / iterations;
     Some(Cell { time, peak })
 }
 

@@ -154,12 +154,12 @@ fn count(arguments: &[&str], paths: &[String]) -> Result<u64, Error> {
     Ok(figure.trim().parse()?)
 }
 
-/// Compiles every function `rounds` times, under callgrind.
-fn compile(name: &str, level: &str, allocator: &str, rounds: u32, paths: &[String]) -> Result<(), Error> {
+/// Compiles every function `iterations` times, under callgrind.
+fn compile(name: &str, level: &str, allocator: &str, iterations: u32, paths: &[String]) -> Result<(), Error> {
     let mut compiler = Compiler::new(name, level, allocator)?;
     let (functions, _) = functions(paths)?;
     let mut ctx = Context::new();
-    for _ in 0..rounds {
+    for _ in 0..iterations {
         for function in &functions {
             ctx.clear();
             ctx.func.clone_from(function);
@@ -176,13 +176,13 @@ fn compile(name: &str, level: &str, allocator: &str, rounds: u32, paths: &[Strin
 fn allocations(compiler: &mut Compiler, functions: &[Function]) -> u64 {
     let mut ctx = Context::new();
     let mut sum = 0;
-    for round in 0..2 {
+    for iteration in 0..2 {
         for function in functions {
             ctx.clear();
             ctx.func = function.clone();
             let before = memory::allocations();
             compiler.accepts(&mut ctx);
-            if round > 0 {
+            if iteration > 0 {
                 sum += memory::allocations() - before;
             }
         }
@@ -206,8 +206,8 @@ fn table(paths: &[String]) -> Result<(), Error> {
         for allocator in ALLOCATORS {
             let mut figures = [(0, 0, 0); 2];
             for (name, (host, machine, blocks)) in ["ours", "pulley32"].into_iter().zip(&mut figures) {
-                let once = count(&["--rounds", "1", name, level, allocator], paths)?;
-                let twice = count(&["--rounds", "2", name, level, allocator], paths)?;
+                let once = count(&["--iterations", "1", name, level, allocator], paths)?;
+                let twice = count(&["--iterations", "2", name, level, allocator], paths)?;
                 *host = twice - once;
                 let mut compiler = Compiler::new(name, level, allocator)?;
                 *blocks = allocations(&mut compiler, &functions);
@@ -235,10 +235,10 @@ fn table(paths: &[String]) -> Result<(), Error> {
 
 fn run() -> Result<(), Error> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [flag, rounds, name, level, allocator, paths @ ..] = arguments.as_slice()
-        && flag == "--rounds"
+    if let [flag, iterations, name, level, allocator, paths @ ..] = arguments.as_slice()
+        && flag == "--iterations"
     {
-        return compile(name, level, allocator, rounds.parse()?, paths);
+        return compile(name, level, allocator, iterations.parse()?, paths);
     }
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["text", shape, size] => {

@@ -439,8 +439,8 @@ fn hostile_entries() {
     assert_eq!(seeds.len(), 20);
     let mut random = Random(1);
     let mut read = 0;
-    for round in 0..4000 {
-        let mut data = seeds[round % seeds.len()].clone();
+    for iteration in 0..4000 {
+        let mut data = seeds[iteration % seeds.len()].clone();
         for _ in 0..random.below(4) {
             let at = random.below(data.len());
             match random.below(4) {

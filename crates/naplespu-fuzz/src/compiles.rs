@@ -1,6 +1,6 @@
 //! Checks that nothing panics: each valid function is compiled or refused.
 
-use super::{Config, Failure, anything};
+use super::{Config, Failure, Kind, anything};
 use crate::random::Dice;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
@@ -24,40 +24,21 @@ pub fn configs() -> Result<Vec<Config>, String> {
     let mended: String = errata
         .map(|erratum| format!(" erratum_{}=false", erratum.name()))
         .collect();
-    let mended = format!("strict_float=false atomics=single_thread{mended}");
-    let (probes, pinned) = (
-        "enable_probestack=true probestack_strategy=inline",
-        "enable_pinned_reg=true",
+    let (speed, none) = (
+        "opt_level=speed regalloc_algorithm",
+        "opt_level=none regalloc_algorithm",
     );
+    let (pinned, frames) = ("enable_pinned_reg=true", "preserve_frame_pointers=true");
+    let probes = "enable_probestack=true probestack_strategy=inline";
+    let (single, strict) = ("atomics=single_thread strict_float=false", "strict_float=true");
     let all = [
-        (
-            "speed",
-            "backtracking",
-            format!("{pinned} {probes}"),
-            "strict_float=false atomics=single_thread",
-        ),
-        (
-            "speed",
-            "single_pass",
-            format!("{pinned} preserve_frame_pointers=true"),
-            "strict_float=true atomics=single_thread",
-        ),
-        (
-            "none",
-            "single_pass",
-            format!("{pinned} {probes}"),
-            "strict_float=false has_fpu=false atomics=single_thread",
-        ),
-        ("none", "backtracking", String::new(), "strict_float=true"),
-        ("speed", "backtracking", pinned.to_owned(), &mended),
+        format!("{speed}=backtracking {pinned} {probes} {single}"),
+        format!("{speed}=single_pass {pinned} {frames} {strict} atomics=single_thread"),
+        format!("{none}=single_pass {pinned} {probes} {single} has_fpu=false"),
+        format!("{none}=backtracking {strict}"),
+        format!("{speed}=backtracking {pinned} {single}{mended}"),
     ];
-    let one = |(level, algorithm, flags, target): &(&str, &str, String, &str)| {
-        super::config(
-            &format!("opt_level={level} regalloc_algorithm={algorithm} {flags}"),
-            target,
-        )
-    };
-    all.iter().map(one).collect()
+    all.iter().map(|settings| super::config(settings)).collect()
 }
 
 /// The largest number of functions to try while reducing a failing one.
@@ -78,10 +59,7 @@ pub enum Verdict {
 fn check(func: &Function, configs: &[Config]) -> Result<Verdict, Failure> {
     let mut verdict = Verdict::Compiled;
     for (config, isa) in configs {
-        let failure = |message: String| Failure::Panic {
-            config: config.clone(),
-            message,
-        };
+        let failure = |message: String| Failure::new(Kind::Panic, config, message);
         let outcome = caught(|| {
             let mut ctx = Context::for_function(func.clone());
             isa.compile(&mut ctx, &mut ControlPlane::default()).map(|_| ())

@@ -6,7 +6,7 @@
 //! call is then undefined, and any compiled code is correct. The tests compare each instruction with
 //! `cranelift-interpreter`, where that has it.
 
-use crate::lane::{self, Arithmetic, operate, overflowing, truncate};
+use crate::lane::{Arithmetic, operate, overflowing, signed, truncate};
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{
     Block, BlockArg, BlockCall, Function, Inst, InstructionData, MemFlags, MemFlagsData, Opcode, TrapCode, Type, Value,
@@ -17,12 +17,11 @@ use npu_sim::fp;
 /// A value: one lane, or the lanes of a vector, in the low bits of each element.
 pub type Lanes = Vec<u128>;
 
-/// The address of the stack slots. The target uses other addresses, so a function's results must
-/// not depend on them.
+/// The address of the first stack slot, and the distance between slots. The target uses other
+/// addresses, so a function's results must not depend on them. The distance separates an access
+/// beyond the end of a slot from an access to the next one.
 const SLOTS: u32 = 0x1000_0000;
-
-/// The alignment of stack slots in bytes; no slot promises more.
-const SLOT_ALIGN: usize = 64;
+const SLOT_STEP: usize = 0x1_0000;
 
 /// The address of the first function, and the distance between functions.
 const FUNCTIONS: u32 = 0x2000_0000;
@@ -72,8 +71,8 @@ struct Evaluator<'a> {
     arithmetic: Arithmetic,
     memory: &'a mut Memory,
     promises: Vec<Promise>,
-    slots: Vec<u8>,
-    slot_written: Vec<bool>,
+    /// The stack slots of all calls: the bytes, and whether each was written.
+    slots: Vec<(Vec<u8>, Vec<bool>)>,
     fuel: u64,
 }
 
@@ -81,7 +80,7 @@ struct Evaluator<'a> {
 struct Frame<'a> {
     func: &'a Function,
     values: SecondaryMap<Value, Lanes>,
-    /// The position of each stack slot.
+    /// The distance of each stack slot from the first one.
     slots: Vec<usize>,
     /// The lane mask. All lanes are enabled at the entry of a function.
     mask: u16,
@@ -184,7 +183,6 @@ impl<'a> Evaluator<'a> {
             promises: vec![Promise::default(); memory.bytes.len()],
             memory,
             slots: Vec::new(),
-            slot_written: Vec::new(),
             fuel,
         }
     }
@@ -193,10 +191,9 @@ impl<'a> Evaluator<'a> {
         let outer = self.slots.len();
         let mut places = Vec::new();
         for slot in func.sized_stack_slots.values() {
-            places.push(self.slots.len());
-            let end = (self.slots.len() + slot.size as usize).next_multiple_of(SLOT_ALIGN);
-            self.slots.resize(end, 0);
-            self.slot_written.resize(end, false);
+            places.push(self.slots.len() * SLOT_STEP);
+            let size = slot.size as usize;
+            self.slots.push((vec![0; size], vec![false; size]));
         }
         let mut frame = Frame::new(func, places);
         let Some(mut block) = func.layout.entry_block() else {
@@ -238,7 +235,6 @@ impl<'a> Evaluator<'a> {
             return Err(Stop::Unsupported(Opcode::Nop));
         };
         self.slots.truncate(outer);
-        self.slot_written.truncate(outer);
         Ok(results)
     }
 
@@ -247,11 +243,8 @@ impl<'a> Evaluator<'a> {
         let func = frame.func;
         let data = &func.dfg.insts[inst];
         let (opcode, args) = (data.opcode(), func.dfg.inst_args(inst));
-        let to = func
-            .dfg
-            .inst_results(inst)
-            .first()
-            .map(|&result| func.dfg.value_type(result));
+        let to = func.dfg.inst_results(inst).first();
+        let to = to.map(|&result| func.dfg.value_type(result));
         let one = match *data {
             InstructionData::Call { func_ref, .. } => {
                 let name = &func.dfg.ext_funcs[func_ref].name.display(None).to_string();
@@ -274,10 +267,8 @@ impl<'a> Evaluator<'a> {
                 vec![u128::from(FUNCTIONS + index.unwrap_or(0) as u32 * FUNCTION_STEP)]
             }
             InstructionData::StackAddr { stack_slot, offset, .. } => {
-                let slot = frame
-                    .slots
-                    .get(stack_slot.as_u32() as usize)
-                    .ok_or(Stop::Unsupported(opcode))?;
+                let slot = frame.slots.get(stack_slot.as_u32() as usize);
+                let slot = slot.ok_or(Stop::Unsupported(opcode))?;
                 let offset = i32::from(offset).cast_unsigned();
                 vec![SLOTS.wrapping_add(*slot as u32).wrapping_add(offset).into()]
             }
@@ -410,18 +401,11 @@ impl<'a> Evaluator<'a> {
 
     fn load(&mut self, func: &Function, opcode: Opcode, to: Type, at: u32, flags: MemFlags) -> Result<Lanes, Stop> {
         let size = access_size(opcode, to);
-        let bytes = self.place(func, at, size, Some(flags), false)?;
-        if opcode == Opcode::Load {
-            return Ok(from_bytes(to, bytes));
+        let mut lanes = from_bytes(to, self.place(func, at, size, Some(flags), false)?);
+        if matches!(opcode, Opcode::Sload8 | Opcode::Sload16 | Opcode::Sload32) {
+            lanes[0] = truncate(to.bits(), signed(8 * size as u32, lanes[0]).cast_unsigned());
         }
-        let bits = bytes.iter().rev().fold(0, |bits, &byte| bits << 8 | u128::from(byte));
-        Ok(vec![match opcode {
-            Opcode::Uload8 | Opcode::Uload16 | Opcode::Uload32 => bits,
-            Opcode::Sload8 | Opcode::Sload16 | Opcode::Sload32 => {
-                truncate(to.bits(), lane::signed(8 * size as u32, bits).cast_unsigned())
-            }
-            _ => return Err(Stop::Unsupported(opcode)),
-        }])
+        Ok(lanes)
     }
 
     /// Returns the bytes of an access, or an error if its flags forbid the access.
@@ -442,14 +426,20 @@ impl<'a> Evaluator<'a> {
             let place = at.wrapping_sub(base) as usize;
             (place < length && size <= length - place).then_some(place)
         };
-        if let Some(place) = inside(SLOTS, self.slots.len()) {
-            let written = &mut self.slot_written[place..place + size];
+        let from_slots = at.wrapping_sub(SLOTS) as usize;
+        if let Some((bytes, written)) = self.slots.get_mut(from_slots / SLOT_STEP) {
+            let place = from_slots % SLOT_STEP;
+            let (Some(bytes), Some(written)) =
+                (bytes.get_mut(place..place + size), written.get_mut(place..place + size))
+            else {
+                return undefined("access outside of a slot");
+            };
             if store {
                 written.fill(true);
             } else if !written.iter().all(|&written| written) {
                 return undefined("unwritten bytes of a slot");
             }
-            return Ok(&mut self.slots[place..place + size]);
+            return Ok(bytes);
         }
         let Some(place) = inside(self.memory.base, self.memory.bytes.len()) else {
             return undefined("access outside of the memory");
@@ -482,20 +472,17 @@ impl<'a> Evaluator<'a> {
             let holds = |k: usize| u128::from(holds(all[0][k] as u32, all[1][k] as u32)) << k;
             vec![(0..MASKED_LANES).map(holds).sum()]
         };
+        let each = |f: fn(u32) -> u32| -> Lanes { all[0].iter().map(|&lane| f(lane as u32).into()).collect() };
         let low_bits = || bits_of(&all[0], |lane| lane & 1 != 0);
         let result = match name {
             "shufflei32" | "shufflef32" => by_lane(&|k| all[0][all[1][k] as usize % MASKED_LANES]),
             "vector_mixi32" | "vector_mixf32" => under_mask(&all[0], &all[1]),
             "read_mask_reg" => vec![mask.into()],
             "createmaskv16i32" => vec![low_bits()],
-            "clzv16i32" | "clzi32" => all[0]
-                .iter()
-                .map(|&lane| (lane as u32).leading_zeros().into())
-                .collect(),
-            "ctzv16i32" | "ctzi32" => all[0]
-                .iter()
-                .map(|&lane| (lane as u32).trailing_zeros().into())
-                .collect(),
+            "clzv16i32" | "clzi32" => each(u32::leading_zeros),
+            "ctzv16i32" | "ctzi32" => each(u32::trailing_zeros),
+            "raw_itof" => each(fp::from_int),
+            "raw_ftoi" => each(fp::to_int),
             "mask_cmpi32_eq" => compare(&|a, b| a == b),
             "mask_cmpi32_sgt" => compare(&|a, b| a.cast_signed() > b.cast_signed()),
             "mask_cmpi32_ule" => compare(&|a, b| a <= b),
@@ -504,8 +491,6 @@ impl<'a> Evaluator<'a> {
             "raw_fadd" => vec![fp::add(word(0), word(1)).into()],
             "raw_fmul" => vec![fp::mul(word(0), word(1)).into()],
             "raw_fdiv" => vec![fp::div(word(0), word(1)).into()],
-            "raw_itof" => vec![fp::from_int(word(0)).into()],
-            "raw_ftoi" => vec![fp::to_int(word(0)).into()],
             "write_mask_reg" => {
                 frame.mask = word(0) as u16;
                 return Ok(Vec::new());

@@ -7,10 +7,11 @@ use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::immediates::{Ieee16, Ieee32, Ieee64, Imm64, Offset32};
 use cranelift_codegen::ir::instructions::{InstructionFormat, ResolvedConstraint};
 use cranelift_codegen::ir::{
-    AbiParam, AliasRegionData, ArgumentPurpose, AtomicRmwOp, Block, ConstantData, DynamicStackSlotData,
-    DynamicTypeData, Endianness, ExtFuncData, ExternalName, FuncRef, Function, GlobalValue, GlobalValueData, Inst,
-    InstBuilder, InstBuilderBase, InstructionData, LibCall, MemFlags, MemFlagsData, Opcode, SigRef, Signature,
-    StackSlotKind, TrapCode, Type, UserExternalName, Value, ValueList, types,
+    AbiParam, AliasRegion, AliasRegionData, ArgumentPurpose, AtomicRmwOp, Block, BlockArg, BlockCall, ConstantData,
+    DynamicStackSlotData, DynamicTypeData, Endianness, ExceptionTable, ExceptionTableData, ExceptionTableItem,
+    ExceptionTag, ExtFuncData, ExternalName, FuncRef, Function, GlobalValue, GlobalValueData, Inst, InstBuilder,
+    InstBuilderBase, InstructionData, JumpTable, JumpTableData, LibCall, MemFlags, MemFlagsData, Opcode, SigRef,
+    Signature, StackSlotKind, TrapCode, Type, UserExternalName, Value, ValueList, types,
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_naplespu::Isa;
@@ -60,6 +61,8 @@ pub struct Generator<'a, 'u, 'd> {
     /// The values that dominate the current position.
     pub scope: Vec<Value>,
     pub convention: CallConv,
+    /// The targets of the next terminator.
+    pub targets: Vec<Block>,
 }
 
 fn is_address(opcode: Opcode, index: usize) -> bool {
@@ -73,12 +76,17 @@ fn is_address(opcode: Opcode, index: usize) -> bool {
     }
 }
 
-fn is_call(opcode: Opcode) -> bool {
-    matches!(
-        opcode.format(),
-        InstructionFormat::Call | InstructionFormat::CallIndirect
-    )
-}
+/// The calling conventions; those that the compiler supports are first.
+pub const CONVENTIONS: [CallConv; 8] = [
+    CallConv::Fast,
+    CallConv::SystemV,
+    CallConv::Tail,
+    CallConv::PreserveAll,
+    CallConv::Winch,
+    CallConv::Probestack,
+    CallConv::WindowsFastcall,
+    CallConv::AppleAarch64,
+];
 
 /// Returns all opcodes that do not end a block.
 pub fn straight_opcodes() -> impl Iterator<Item = Opcode> {
@@ -92,7 +100,7 @@ pub fn pure_opcodes() -> impl Iterator<Item = Opcode> {
     let is_effect = |opcode: &Opcode| {
         let touches_memory = (opcode.can_load() || opcode.can_store()) && *opcode != Opcode::Bitcast;
         // Cranelift panics if `extract_vector` has an operand that is no dynamic vector.
-        touches_memory || is_call(*opcode) || opcode.other_side_effects() || *opcode == Opcode::ExtractVector
+        touches_memory || opcode.is_call() || opcode.other_side_effects() || *opcode == Opcode::ExtractVector
     };
     let addresses = [
         DynamicStackAddr,
@@ -131,6 +139,7 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
             current: Block::from_u32(0),
             scope: Vec::new(),
             convention: CallConv::Fast,
+            targets: Vec::new(),
         }
     }
 
@@ -169,6 +178,18 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
         }
     }
 
+    /// Chooses a type, which is usually in the set.
+    fn ty_in(&mut self, contains: &dyn Fn(Type) -> bool) -> Type {
+        let mut ty = self.ty();
+        for _ in 0..6 {
+            if contains(ty) {
+                break;
+            }
+            ty = self.ty();
+        }
+        ty
+    }
+
     /// Adds a constant, if the type has constants.
     pub fn constant_of(&mut self, ty: Type, bits: u64) -> Option<Value> {
         constant(&mut self.cursor(), ty, bits)
@@ -195,10 +216,15 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
             };
             return Some(self.dice.one_of(&fitting[recent..]));
         }
+        self.number_of(ty).or(fitting.first().copied())
+    }
+
+    /// Adds a random constant, if the type has constants.
+    fn number_of(&mut self, ty: Type) -> Option<Value> {
         let bits = self.dice.number(ty);
         let value = self.constant_of(ty, bits);
         self.scope.extend(value);
-        value.or(fitting.first().copied())
+        value
     }
 
     pub fn values(&mut self, all: &[Type]) -> Option<Vec<Value>> {
@@ -249,6 +275,14 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
             (Opcode::Select | Opcode::SelectSpectreGuard, 0) if self.dice.chance(5, 6) => Some(self.compare()),
             // A carry is 0 or 1.
             (Opcode::UaddOverflowCin | Opcode::UsubOverflowBin, 2) => Some(self.compare()),
+            // Numbers with few bits, whose operations the compiler simplifies.
+            (Opcode::Bor | Opcode::Band | Opcode::Iadd | Opcode::Ishl | Opcode::Icmp, _)
+                if ty.is_int() && !ty.is_vector() && self.dice.chance(1, 12) =>
+            {
+                let mask = self.dice.one_of(&[1, 3, 4, 6, 15, 48, 127]);
+                let (value, mask) = (self.value(ty)?, self.int(ty, mask));
+                Some(self.cursor().ins().band(value, mask))
+            }
             _ => None,
         }
     }
@@ -264,38 +298,32 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
                 .collect();
             return (!all.is_empty()).then(|| self.dice.one_of(&all));
         }
-        let mut ty = self.ty();
-        for _ in 0..6 {
-            if contains(ty) {
-                break;
-            }
-            ty = self.ty();
-        }
-        Some(ty)
+        Some(self.ty_in(contains))
     }
 
-    /// Adds one instruction. Returns `None` if a choice is not possible.
+    /// Adds one instruction that does not end a block. Returns `None` if a choice is not possible.
     pub fn instruction(&mut self) -> Option<Inst> {
         let opcode = match &self.menu {
             Some(menu) => self.dice.one_of(&menu.opcodes),
             None => self.dice.one_of(&straight_opcodes().collect::<Vec<_>>()),
         };
+        self.instruction_of(opcode)
+    }
+
+    /// Adds an instruction with this opcode. Returns `None` if a choice is not possible.
+    pub fn instruction_of(&mut self, opcode: Opcode) -> Option<Inst> {
         let constraints = opcode.constraints();
         let mut ctrl = types::INVALID;
         if let Some(set) = constraints.ctrl_typeset() {
-            // Types of values in scope first.
-            for _ in 0..6 {
-                ctrl = self.ty();
-                if set.contains(ctrl) {
-                    break;
-                }
-            }
+            ctrl = self.ty_in(&|ty| set.contains(ty));
             if !set.contains(ctrl) {
                 return None;
             }
         }
+        // Some instructions have only constant operands, which the compiler folds.
+        let folds = self.menu.as_ref().is_some_and(|menu| menu.constants) && self.dice.chance(1, 20);
         let mut args = Vec::new();
-        let count = if is_call(opcode) {
+        let count = if opcode.is_call() {
             0
         } else {
             constraints.num_fixed_value_arguments()
@@ -309,9 +337,9 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
                 }
                 ResolvedConstraint::Free(set) => self.free_type(opcode, ctrl, &|ty| set.contains(ty))?,
             };
-            let arg = self.special(opcode, index, ty);
-            args.push(match arg {
+            args.push(match self.special(opcode, index, ty) {
                 Some(arg) => arg,
+                None if folds => self.number_of(ty)?,
                 None => self.value(ty)?,
             });
         }
@@ -333,8 +361,13 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
             self.func.layout.remove_inst(inst);
             return None;
         }
-        self.scope.extend(self.func.dfg.inst_results(inst));
+        self.push_results(inst);
         Some(inst)
+    }
+
+    /// Puts the results of an instruction into scope.
+    pub fn push_results(&mut self, inst: Inst) {
+        self.scope.extend(self.func.dfg.inst_results(inst));
     }
 
     /// Appends an instruction to the current block.
@@ -346,16 +379,12 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
     pub fn signature(&mut self, convention: CallConv) -> Signature {
         let mut signature = Signature::new(convention);
         let most = if self.dice.chance(1, 8) { 20 } else { 5 };
-        for _ in 0..self.dice.range(0, most) {
-            let param = self.abi_param();
-            signature.params.push(param);
-        }
+        let params = (0..self.dice.range(0, most)).map(|_| self.abi_param());
+        signature.params = params.collect();
         if convention != CallConv::PreserveAll {
             let most = if self.dice.chance(1, 8) { 14 } else { 3 };
-            for _ in 0..self.dice.range(0, most) {
-                let ty = self.ty();
-                signature.returns.push(AbiParam::new(ty));
-            }
+            let returns = (0..self.dice.range(0, most)).map(|_| AbiParam::new(self.ty()));
+            signature.returns = returns.collect();
         }
         signature
     }
@@ -382,10 +411,10 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
                 let name = UserExternalName::new(0, self.dice.range(0, 5));
                 ExternalName::User(self.func.declare_imported_user_function(name))
             }
-            1 => ExternalName::LibCall(
-                self.dice
-                    .one_of(&[LibCall::Memcpy, LibCall::CeilF32, LibCall::Probestack]),
-            ),
+            1 => {
+                let calls = [LibCall::Memcpy, LibCall::CeilF32, LibCall::Probestack];
+                ExternalName::LibCall(self.dice.one_of(&calls))
+            }
             2 if !self.tame => ExternalName::KnownSymbol(cranelift_codegen::ir::KnownSymbol::ElfGlobalOffsetTable),
             _ => ExternalName::testcase(self.dice.one_of(&["g", "h", "__npu_udiv32"])),
         }
@@ -401,13 +430,13 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
         })
     }
 
-    fn offset(&mut self) -> i32 {
-        match self.dice.range(0, 5) {
+    fn offset(&mut self) -> Offset32 {
+        Offset32::new(match self.dice.range(0, 5) {
             0..=2 => 0,
             3 => self.dice.range(-8, 64),
             4 => 4 * self.dice.range(-70, 70),
             _ => self.dice.bits() as i32,
-        }
+        })
     }
 
     /// Chooses the flags of an access. Those of a cast may only contain an endianness.
@@ -440,13 +469,18 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
             flags = flags.with_trap_code(Some(TrapCode::unwrap_user(self.dice.range(1, 200))));
         }
         if self.dice.chance(1, 6) {
-            let region = AliasRegionData {
-                user_id: self.dice.one_of(&[0, 1, 2, 68, 77]),
-                description: "region".into(),
-            };
-            flags.set_alias_region(Some(self.func.dfg.alias_regions.insert(region)));
+            let user_id = self.dice.one_of(&[0, 1, 2, 68, 77]);
+            let region = self.region(user_id, "region");
+            flags.set_alias_region(Some(region));
         }
         self.func.dfg.mem_flags.insert(flags).ok()
+    }
+
+    /// Returns the alias region with a number.
+    pub fn region(&mut self, user_id: u32, description: &str) -> AliasRegion {
+        let description = description.to_owned().into();
+        let region = AliasRegionData { user_id, description };
+        self.func.dfg.alias_regions.insert(region)
     }
 
     pub fn trap(&mut self) -> TrapCode {
@@ -459,18 +493,11 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
 
     /// Chooses the signature of a callee. The callee of a tail call has the same results as this
     /// function.
-    pub fn callee_signature(&mut self, tail: bool) -> SigRef {
-        let all = [
-            CallConv::Fast,
-            CallConv::SystemV,
-            CallConv::Tail,
-            CallConv::PreserveAll,
-            CallConv::Winch,
-        ];
-        let known = if self.tame { 3 } else { all.len() };
+    fn callee_signature(&mut self, tail: bool) -> SigRef {
+        let known = if self.tame { 3 } else { 5 };
         let convention = match tail || self.dice.chance(3, 4) {
             true => self.convention,
-            false => self.dice.one_of(&all[..known]),
+            false => self.dice.one_of(&CONVENTIONS[..known]),
         };
         let mut signature = self.signature(convention);
         if tail {
@@ -479,7 +506,7 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
         self.func.import_signature(signature)
     }
 
-    pub fn import(&mut self, signature: SigRef) -> FuncRef {
+    fn import(&mut self, signature: SigRef) -> FuncRef {
         let name = self.name();
         self.func.import_function(ExtFuncData {
             name,
@@ -496,21 +523,91 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
         self.values(&params)
     }
 
-    pub fn list(&mut self, values: &[Value]) -> ValueList {
+    fn list(&mut self, values: &[Value]) -> ValueList {
         ValueList::from_slice(values, &mut self.func.dfg.value_lists)
     }
 
-    pub fn call(&mut self, opcode: Opcode, tail: bool) -> Option<InstructionData> {
-        let sig_ref = self.callee_signature(tail);
+    /// Builds a call; for a `try_call`, with an exception table whose targets are [`Self::targets`].
+    fn call_data(&mut self, opcode: Opcode) -> Option<InstructionData> {
+        use InstructionData as D;
+        let sig_ref = self.callee_signature(opcode.is_return());
         let mut args = self.arguments(sig_ref)?;
-        if opcode.format() == InstructionFormat::Call {
-            let func_ref = self.import(sig_ref);
-            let args = self.list(&args);
-            return Some(InstructionData::Call { opcode, args, func_ref });
+        if matches!(
+            opcode.format(),
+            InstructionFormat::CallIndirect | InstructionFormat::TryCallIndirect
+        ) {
+            args.insert(0, self.value(types::I32)?);
         }
-        args.insert(0, self.value(types::I32)?);
         let args = self.list(&args);
-        Some(InstructionData::CallIndirect { opcode, args, sig_ref })
+        Some(match opcode.format() {
+            InstructionFormat::Call => {
+                let func_ref = self.import(sig_ref);
+                D::Call { opcode, args, func_ref }
+            }
+            InstructionFormat::CallIndirect => D::CallIndirect { opcode, args, sig_ref },
+            InstructionFormat::TryCall => {
+                let (exception, func_ref) = (self.exception_table(sig_ref)?, self.import(sig_ref));
+                D::TryCall {
+                    opcode,
+                    args,
+                    func_ref,
+                    exception,
+                }
+            }
+            _ => {
+                let exception = self.exception_table(sig_ref)?;
+                D::TryCallIndirect {
+                    opcode,
+                    args,
+                    exception,
+                }
+            }
+        })
+    }
+
+    fn exception_table(&mut self, signature: SigRef) -> Option<ExceptionTable> {
+        let results = self.func.dfg.signatures[signature].returns.iter();
+        let results: Vec<Type> = results.map(|result| result.value_type).collect();
+        let (&normal, handlers) = self.targets.split_first()?;
+        let handlers = handlers.to_vec();
+        let normal = self.target(normal, &results)?;
+        let mut items = Vec::new();
+        for (tag, target) in (0..).zip(handlers) {
+            if self.dice.chance(1, 4) {
+                items.extend(self.value(types::I32).map(ExceptionTableItem::Context));
+            }
+            let call = self.target(target, &[])?;
+            items.push(ExceptionTableItem::Tag(ExceptionTag::with_number(tag)?, call));
+        }
+        let table = ExceptionTableData::new(signature, normal, items);
+        Some(self.func.dfg.exception_tables.push(table))
+    }
+
+    /// Returns a jump target with arguments; results of a call may be among the arguments.
+    fn target(&mut self, to: Block, results: &[Type]) -> Option<BlockCall> {
+        let mut args = Vec::new();
+        for param in self.func.dfg.block_params(to).to_vec() {
+            let ty = self.type_of(param);
+            let index = results.iter().position(|&result| result == ty);
+            let value = self.value(ty);
+            args.push(match index {
+                Some(index) => BlockArg::TryCallRet(index as u32),
+                None => BlockArg::Value(value?),
+            });
+        }
+        Some(BlockCall::new(to, args, &mut self.func.dfg.value_lists))
+    }
+
+    /// Returns [`Self::targets`] with arguments.
+    fn target_calls(&mut self) -> Option<Vec<BlockCall>> {
+        let targets = self.targets.clone();
+        targets.into_iter().map(|target| self.target(target, &[])).collect()
+    }
+
+    fn jump_table(&mut self) -> Option<JumpTable> {
+        let calls = self.target_calls()?;
+        let (first, others) = calls.split_first()?;
+        Some(self.func.create_jump_table(JumpTableData::new(*first, others)))
     }
 
     /// Builds an instruction in the format of an opcode. The table has an arm for each format.
@@ -535,7 +632,9 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
             ),
             F::Binary => of!(Binary, args = two?),
             F::BinaryImm8 => of!(BinaryImm8, arg = one?, imm = self.lane_number(one?)),
-            F::Call | F::CallIndirect => return self.call(opcode, false),
+            F::BranchTable => of!(BranchTable, arg = one?, table = self.jump_table()?),
+            F::Brif => of!(Brif, arg = one?, blocks = self.target_calls()?.try_into().ok()?),
+            F::Call | F::CallIndirect | F::TryCall | F::TryCallIndirect => return self.call_data(opcode),
             F::CondTrap => of!(CondTrap, arg = one?, code = self.trap()),
             F::DynamicStackAddr => of!(DynamicStackAddr, dynamic_stack_slot = self.dynamic_slot()?),
             F::ExceptionHandlerAddress => of!(
@@ -551,43 +650,43 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
             }
             F::IntAddTrap => of!(IntAddTrap, args = two?, code = self.trap()),
             F::IntCompare => of!(IntCompare, args = two?, cond = self.dice.one_of(IntCC::all())),
+            F::Jump => of!(Jump, destination = *self.target_calls()?.first()?),
             F::Load => of!(
                 Load,
                 arg = one?,
                 flags = self.flags_of(opcode)?,
-                offset = Offset32::new(if opcode == Opcode::Bitcast { 0 } else { self.offset() })
+                offset = if opcode == Opcode::Bitcast {
+                    Offset32::new(0)
+                } else {
+                    self.offset()
+                }
             ),
             F::LoadNoOffset => of!(LoadNoOffset, arg = one?, flags = self.flags_of(opcode)?),
-            F::MultiAry => of!(MultiAry, args = self.list(args)),
+            F::MultiAry => {
+                let types: Vec<Type> = self.func.signature.returns.iter().map(|r| r.value_type).collect();
+                let values = self.values(&types)?;
+                of!(MultiAry, args = self.list(&values))
+            }
             F::NullAry => D::NullAry { opcode },
             F::Shuffle => {
-                let mask = [(); 16].map(|()| self.dice.range(0u8, 31));
-                of!(
-                    Shuffle,
-                    args = two?,
-                    imm = self.func.dfg.immediates.push(ConstantData::from(&mask[..]))
-                )
+                let mask = ConstantData::from(&[(); 16].map(|()| self.dice.range(0u8, 31))[..]);
+                of!(Shuffle, args = two?, imm = self.func.dfg.immediates.push(mask))
             }
             F::StackAddr => {
                 let slots: Vec<_> = self.func.sized_stack_slots.keys().collect();
-                if slots.is_empty() {
-                    return None;
-                }
-                of!(
-                    StackAddr,
-                    stack_slot = self.dice.one_of(&slots),
-                    offset = Offset32::new(self.offset())
-                )
+                let slot = (!slots.is_empty()).then(|| self.dice.one_of(&slots))?;
+                of!(StackAddr, stack_slot = slot, offset = self.offset())
             }
             F::Store => of!(
                 Store,
                 args = two?,
                 flags = self.flags_of(opcode)?,
-                offset = Offset32::new(self.offset())
+                offset = self.offset()
             ),
             F::StoreNoOffset => of!(StoreNoOffset, args = two?, flags = self.flags_of(opcode)?),
             F::Ternary => of!(Ternary, args = three?),
             F::TernaryImm8 => of!(TernaryImm8, args = two?, imm = self.lane_number(one?)),
+            F::Trap => of!(Trap, code = self.trap()),
             F::Unary => of!(Unary, arg = one?),
             F::UnaryConst => {
                 let size = if ctrl.is_invalid() { 16 } else { ctrl.bytes() as usize };
@@ -609,8 +708,6 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
                 let mask = u64::MAX >> (64 - ctrl.bits().clamp(1, 64));
                 of!(UnaryImm, imm = Imm64::new((bits & mask).cast_signed()))
             }
-            // `terminator` makes the ends of blocks.
-            F::BranchTable | F::Brif | F::Jump | F::Trap | F::TryCall | F::TryCallIndirect => return None,
         })
     }
 

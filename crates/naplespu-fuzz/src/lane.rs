@@ -4,9 +4,10 @@
 //! open are the NaN without sign and payload, as in the compiler.
 
 use crate::eval::Stop;
-use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::condcodes::{CondCode, FloatCC, IntCC};
 use cranelift_codegen::ir::{InstructionData, Opcode, TrapCode, Type, types};
 use npu_sim::fp;
+use std::cmp::Ordering;
 
 /// The arithmetic of `fadd`, `fsub`, `fmul` and `fdiv` on `f32`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,41 +42,36 @@ pub fn operate(
     args: &[u128],
 ) -> Result<u128, Stop> {
     let opcode = data.opcode();
+    let unsupported = Stop::Unsupported(opcode);
     let is_unknown = |ty: &Type| ty.is_float() && !matches!(*ty, types::F32 | types::F64);
-    if [from, to].iter().any(is_unknown) && opcode != Opcode::Bitselect {
-        return Err(Stop::Unsupported(opcode));
+    if opcode == Opcode::Bitselect {
+        return Ok(args[0] & args[1] | !args[0] & args[2]);
+    } else if [from, to].iter().any(is_unknown) {
+        return Err(unsupported);
     }
-    let result = match data {
-        InstructionData::IntCompare { cond, .. } => int_holds(*cond, from.bits(), args[0], args[1]).into(),
-        InstructionData::FloatCompare { cond, .. } => {
+    let result = match (data, from.is_float(), to.is_float()) {
+        (InstructionData::IntCompare { cond, .. }, ..) => int_holds(*cond, from.bits(), args[0], args[1]).into(),
+        (InstructionData::FloatCompare { cond, .. }, ..) => {
             float_holds(*cond, float(from, args[0]), float(from, args[1])).into()
         }
-        _ if from.is_float() && to.is_float() && opcode != Opcode::Bitselect => match (from, to) {
-            (types::F32, types::F32) if arithmetic == Arithmetic::Machine => on_machine(opcode, args),
-            (types::F32, types::F32) => on_f32(opcode, args),
-            (types::F64, types::F64) => on_f64(opcode, args),
-            _ => match opcode {
-                Opcode::Fpromote | Opcode::Fdemote | Opcode::FvpromoteLow | Opcode::Fvdemote => {
-                    Some(float_bits(to, float(from, args[0])))
-                }
-                _ => None,
-            },
-        }
-        .ok_or(Stop::Unsupported(opcode))?,
-        _ if from.is_float() && opcode != Opcode::Bitselect => to_int(opcode, to.bits(), float(from, args[0]))?,
-        _ if to.is_float() && opcode != Opcode::Bitselect => {
-            let number = match opcode {
-                Opcode::FcvtFromUint => Ok(args[0]),
-                Opcode::FcvtFromSint => Err(signed(from.bits(), args[0])),
-                _ => return Err(Stop::Unsupported(opcode)),
-            };
-            match (number, to) {
-                (Ok(number), types::F32) => (number as f32).to_bits().into(),
-                (Ok(number), _) => (number as f64).to_bits().into(),
-                (Err(number), types::F32) => (number as f32).to_bits().into(),
-                (Err(number), _) => (number as f64).to_bits().into(),
+        (_, true, true) => match (opcode, from, to) {
+            (_, types::F32, types::F32) if arithmetic == Arithmetic::Machine => on_machine(opcode, args),
+            (_, types::F32, types::F32) => on_f32(opcode, args),
+            (_, types::F64, types::F64) => on_f64(opcode, args),
+            (Opcode::Fpromote | Opcode::Fdemote | Opcode::FvpromoteLow | Opcode::Fvdemote, ..) => {
+                Some(float_bits(to, float(from, args[0])))
             }
+            _ => None,
         }
+        .ok_or(unsupported)?,
+        (_, true, false) => to_int(opcode, to.bits(), float(from, args[0]))?,
+        (_, false, true) => match (opcode, to, signed(from.bits(), args[0])) {
+            (Opcode::FcvtFromUint, types::F32, _) => (args[0] as f32).to_bits().into(),
+            (Opcode::FcvtFromUint, ..) => (args[0] as f64).to_bits().into(),
+            (Opcode::FcvtFromSint, types::F32, number) => (number as f32).to_bits().into(),
+            (Opcode::FcvtFromSint, _, number) => (number as f64).to_bits().into(),
+            _ => return Err(unsupported),
+        },
         _ => on_ints(opcode, from.bits(), to.bits(), args)?,
     };
     Ok(truncate(to.bits(), result))
@@ -83,7 +79,7 @@ pub fn operate(
 
 fn on_ints(opcode: Opcode, width: u32, to: u32, args: &[u128]) -> Result<u128, Stop> {
     let at = |n: usize| args.get(n).copied().unwrap_or(0);
-    let (a, b, c) = (at(0), at(1), at(2));
+    let (a, b) = (at(0), at(1));
     let (sa, sb) = (signed(width, a), signed(width, b));
     let (min, max) = (i128::MIN >> (128 - width), i128::MAX >> (128 - width));
     let most = truncate(width, u128::MAX);
@@ -98,7 +94,6 @@ fn on_ints(opcode: Opcode, width: u32, to: u32, args: &[u128]) -> Result<u128, S
         Opcode::Band => a & b,
         Opcode::Bor => a | b,
         Opcode::Bxor => a ^ b,
-        Opcode::Bitselect => a & b | !a & c,
         Opcode::Smin => unsigned(sa.min(sb)),
         Opcode::Smax => unsigned(sa.max(sb)),
         Opcode::Umin => a.min(b),
@@ -175,39 +170,27 @@ pub fn overflowing(opcode: Opcode, width: u32, args: &[u128]) -> Result<(u128, b
 
 /// Returns whether a condition of `icmp` holds.
 fn int_holds(condition: IntCC, width: u32, a: u128, b: u128) -> bool {
-    let (with_sign, without) = (signed(width, a).cmp(&signed(width, b)), a.cmp(&b));
     match condition {
-        IntCC::Equal => without.is_eq(),
-        IntCC::NotEqual => without.is_ne(),
-        IntCC::SignedLessThan => with_sign.is_lt(),
-        IntCC::SignedLessThanOrEqual => with_sign.is_le(),
-        IntCC::SignedGreaterThan => with_sign.is_gt(),
-        IntCC::SignedGreaterThanOrEqual => with_sign.is_ge(),
-        IntCC::UnsignedLessThan => without.is_lt(),
-        IntCC::UnsignedLessThanOrEqual => without.is_le(),
-        IntCC::UnsignedGreaterThan => without.is_gt(),
-        IntCC::UnsignedGreaterThanOrEqual => without.is_ge(),
+        IntCC::Equal => a == b,
+        IntCC::SignedLessThan => signed(width, a) < signed(width, b),
+        IntCC::SignedGreaterThan => signed(width, a) > signed(width, b),
+        IntCC::UnsignedLessThan => a < b,
+        IntCC::UnsignedGreaterThan => a > b,
+        _ => !int_holds(condition.complement(), width, a, b),
     }
 }
 
 /// Returns whether a condition of `fcmp` holds.
 fn float_holds(condition: FloatCC, x: f64, y: f64) -> bool {
-    let unordered = x.is_nan() || y.is_nan();
     match condition {
-        FloatCC::Ordered => !unordered,
-        FloatCC::Unordered => unordered,
+        FloatCC::Ordered => !x.is_nan() && !y.is_nan(),
         FloatCC::Equal => x == y,
-        FloatCC::NotEqual => x != y,
-        FloatCC::OrderedNotEqual => !unordered && x != y,
-        FloatCC::UnorderedOrEqual => unordered || x == y,
+        FloatCC::OrderedNotEqual => x.partial_cmp(&y).is_some_and(Ordering::is_ne),
         FloatCC::LessThan => x < y,
         FloatCC::LessThanOrEqual => x <= y,
         FloatCC::GreaterThan => x > y,
         FloatCC::GreaterThanOrEqual => x >= y,
-        FloatCC::UnorderedOrLessThan => unordered || x < y,
-        FloatCC::UnorderedOrLessThanOrEqual => unordered || x <= y,
-        FloatCC::UnorderedOrGreaterThan => unordered || x > y,
-        FloatCC::UnorderedOrGreaterThanOrEqual => unordered || x >= y,
+        _ => !float_holds(condition.complement(), x, y),
     }
 }
 

@@ -32,15 +32,15 @@ pub use programs::Strategy;
 pub use random::bytes;
 
 use cranelift_codegen::data_value::DataValue;
-use cranelift_codegen::ir::{AbiParam, Function, Type};
-use cranelift_codegen::settings::{self, Configurable};
+use cranelift_codegen::ir::{AbiParam, Function};
+use cranelift_codegen::settings;
 use cranelift_naplespu::{Isa, verify_function};
 use eval::{Lanes, Memory, Stop};
 use lane::Arithmetic;
 use naplespu_jit::{Program, RunError};
 use random::Random;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// Limit of CLIF instructions that the evaluator executes for one call.
 const FUEL: u64 = 30_000;
@@ -57,77 +57,67 @@ const MARGIN: u32 = 256;
 /// The largest number of evaluations while reducing a failing function.
 const TRIES: usize = 1500;
 
+/// The kinds of failures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The generated CLIF is invalid or cannot be evaluated: a bug of the generator.
+    Generator,
+    /// Compiler and evaluator disagree.
+    Mismatch,
+    /// The compiler returns an error for a program that it must compile.
+    Refused,
+    /// The compiler panics, or returns a wrong error.
+    Panic,
+}
+
 /// Why a case fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
-    /// The generated CLIF is invalid or cannot be evaluated: a bug of the generator.
-    Generator(String),
-    /// Compiler and evaluator disagree.
-    Mismatch {
-        /// The settings of the compiler.
-        config: String,
-        /// The call and both outcomes.
-        message: String,
-    },
-    /// The compiler panics, or returns a wrong error.
-    Panic {
-        /// The settings of the compiler.
-        config: String,
-        /// The message.
-        message: String,
-    },
+pub struct Failure {
+    /// The kind.
+    pub kind: Kind,
+    /// The settings of the compiler, or the function that is not valid.
+    pub config: String,
+    /// The call and both outcomes, or the message of the compiler.
+    pub message: String,
 }
 
 impl Failure {
+    fn new(kind: Kind, config: impl ToString, message: impl ToString) -> Self {
+        let (config, message) = (config.to_string(), message.to_string());
+        Self { kind, config, message }
+    }
+
     /// Returns whether two failures probably have the same cause. Shrinking keeps only cases that
     /// fail in the same way as the original.
     fn same_kind(&self, other: &Self) -> bool {
-        // Messages are the same except for numbers.
+        // Messages of panics are the same except for numbers.
         let plain = |text: &str| -> String {
             let kept = text.lines().next().unwrap_or("").chars();
             kept.filter(|c| !c.is_ascii_digit()).take(60).collect()
         };
-        match (self, other) {
-            (Self::Panic { config: a, message: m }, Self::Panic { config: b, message: n }) => {
-                a == b && plain(m) == plain(n)
-            }
-            (Self::Mismatch { config: a, message: m }, Self::Mismatch { config: b, message: n }) => {
-                a == b && m.contains("did not compile") == n.contains("did not compile")
-            }
-            _ => false,
-        }
+        let is_same = self.kind == other.kind && self.config == other.config;
+        is_same && (self.kind != Kind::Panic || plain(&self.message) == plain(&other.message))
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Generator(what) => write!(f, "generator: {what}"),
-            Self::Mismatch { config, message } | Self::Panic { config, message } => write!(f, "{config}: {message}"),
-        }
+        write!(f, "{:?}, {}: {}", self.kind, self.config, self.message)
     }
 }
 
 /// A compiler under test, with the name of its settings.
 pub type Config = (String, Arc<Isa>);
 
-/// Builds a target with shared flags and target settings, each a list of `name=value`, with the
-/// checker of register allocation on.
-fn config(flags: &str, target: &str) -> Result<Config, String> {
-    let mut shared = settings::builder();
-    let mut builder = cranelift_naplespu::isa::lookup_by_name("naplespu").map_err(|error| error.to_string())?;
-    let pairs = |list: &str| -> Vec<(String, String)> {
-        let pairs = list.split(' ').filter_map(|pair| pair.split_once('='));
-        pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
-    };
-    for (name, value) in pairs(&format!("{flags} regalloc_checker=true")) {
-        shared.set(&name, &value).map_err(|error| error.to_string())?;
+/// Builds a target with flags and target settings, a list of `name=value`, with the checker of
+/// register allocation on.
+fn config(settings: &str) -> Result<Config, String> {
+    let mut config = naplespu_reader::config::Config::new();
+    for setting in settings.split_whitespace().chain(["regalloc_checker=true"]) {
+        config.set(setting).map_err(|error| error.to_string())?;
     }
-    for (name, value) in pairs(target) {
-        builder.set(&name, &value).map_err(|error| error.to_string())?;
-    }
-    let isa = builder.finish(settings::Flags::new(shared));
-    Ok((format!("{flags} {target}"), isa.map_err(|error| error.to_string())?))
+    let isa = config.isa().map_err(|error| error.to_string())?;
+    Ok((settings.to_owned(), isa))
 }
 
 /// Returns both optimization levels with both register allocators, with strict floats and without.
@@ -141,8 +131,9 @@ pub fn configs() -> Result<Vec<Config>, String> {
     for strict in ["true", "false"] {
         for level in ["none", "speed"] {
             for algorithm in ["backtracking", "single_pass"] {
-                let flags = format!("opt_level={level} regalloc_algorithm={algorithm}");
-                all.push(config(&flags, &format!("strict_float={strict}"))?);
+                all.push(config(&format!(
+                    "opt_level={level} regalloc_algorithm={algorithm} strict_float={strict}"
+                ))?);
             }
         }
     }
@@ -208,31 +199,25 @@ fn memory(call: &Call) -> Memory {
         return Memory::default();
     };
     let mut random = Random(seed);
-    let mask = if seed.is_multiple_of(4) {
-        0x0f0f_0f0f_0f0f_0f0f
-    } else {
-        u64::MAX
+    let mask = match seed.is_multiple_of(4) {
+        true => 0x0f0f_0f0f_0f0f_0f0f,
+        false => u64::MAX,
     };
     let bytes = (0..programs::BYTES / 8).flat_map(|_| (random.next() & mask).to_le_bytes());
-    Memory {
-        base,
-        bytes: bytes.collect(),
-    }
+    let bytes = bytes.collect();
+    Memory { base, bytes }
 }
 
-/// Returns the values by which the host passes a value: a vector of more than 16 bytes lane by lane.
-fn host_values(ty: Type, lanes: &[u128]) -> Vec<DataValue> {
-    let bytes = eval::to_bytes(ty, lanes);
-    let part = if ty.bytes() > 16 { ty.lane_type() } else { ty };
-    let parts = bytes.chunks(part.bytes() as usize);
-    parts.map(|bytes| DataValue::read_from_slice_le(bytes, part)).collect()
-}
-
+/// Returns the values by which the host passes values: a vector of more than 16 bytes lane by lane.
 fn host_list(params: &[AbiParam], values: &[Lanes]) -> Vec<DataValue> {
-    let values = params.iter().zip(values);
-    values
-        .flat_map(|(param, lanes)| host_values(param.value_type, lanes))
-        .collect()
+    let mut all = Vec::new();
+    for (ty, lanes) in params.iter().map(|param| param.value_type).zip(values) {
+        let part = if ty.bytes() > 16 { ty.lane_type() } else { ty };
+        let bytes = eval::to_bytes(ty, lanes);
+        let parts = bytes.chunks(part.bytes() as usize);
+        all.extend(parts.map(|bytes| DataValue::read_from_slice_le(bytes, part)));
+    }
+    all
 }
 
 /// The outcome of a call, and the memory after it.
@@ -254,8 +239,6 @@ pub struct Seen {
     pub returned: usize,
     /// Calls that trap.
     pub trapped: usize,
-    /// Calls that exceed the limit of instructions.
-    pub endless: usize,
 }
 
 impl Seen {
@@ -264,7 +247,6 @@ impl Seen {
         self.calls += other.calls;
         self.returned += other.returned;
         self.trapped += other.trapped;
-        self.endless += other.endless;
     }
 }
 
@@ -277,18 +259,15 @@ impl Seen {
 pub fn check(case: &Case, configs: &[Config], turn: u64) -> Result<Seen, Failure> {
     let flags = settings::Flags::new(settings::builder());
     for func in &case.functions {
-        verify_function(func, &flags).map_err(|errors| Failure::Generator(format!("{}: {errors}", func.name)))?;
+        verify_function(func, &flags).map_err(|errors| Failure::new(Kind::Generator, &func.name, errors))?;
     }
     let outcomes = |arithmetic| -> Vec<Outcome> {
         let calls = case.calls.iter();
         calls.map(|call| expected(case, call, arithmetic)).collect()
     };
     let ieee = outcomes(Arithmetic::Ieee);
-    let machine = if case.floats == Floats::Any {
-        outcomes(Arithmetic::Machine)
-    } else {
-        Vec::new()
-    };
+    let has_machine = case.floats == Floats::Any;
+    let machine = has_machine.then(|| outcomes(Arithmetic::Machine));
     let mut seen = Seen {
         calls: ieee.len(),
         ..Seen::default()
@@ -297,28 +276,24 @@ pub fn check(case: &Case, configs: &[Config], turn: u64) -> Result<Seen, Failure
         match ended {
             Ok(_) => seen.returned += 1,
             Err(Stop::Trapped(_)) => seen.trapped += 1,
-            Err(Stop::OutOfFuel) => seen.endless += 1,
-            Err(Stop::Undefined(_)) => {}
-            Err(Stop::Unsupported(opcode)) => return Err(Failure::Generator(format!("no evaluation of {opcode}"))),
+            Err(Stop::OutOfFuel | Stop::Undefined(_)) => {}
+            Err(Stop::Unsupported(opcode)) => return Err(Failure::new(Kind::Generator, opcode, "no evaluation")),
         }
     }
     for config in configs.iter().filter(|config| case.uses(config, turn)) {
-        let is_machine = case.floats == Floats::Any && !config.1.settings().strict_float;
-        let outcomes = if is_machine { &machine } else { &ieee };
-        compare(case, outcomes, &config.1).map_err(|message| Failure::Mismatch {
-            config: config.0.clone(),
-            message,
-        })?;
+        let machine = machine.as_ref().filter(|_| !config.1.settings().strict_float);
+        compare(case, machine.unwrap_or(&ieee), &config.1)
+            .map_err(|(kind, message)| Failure::new(kind, &config.0, message))?;
     }
     Ok(seen)
 }
 
-fn compare(case: &Case, outcomes: &[Outcome], isa: &Arc<Isa>) -> Result<(), String> {
+fn compare(case: &Case, outcomes: &[Outcome], isa: &Arc<Isa>) -> Result<(), (Kind, String)> {
     let mut program = Program::with_config(isa.clone(), npu_sim::Config::testing(FILL_SEED));
     program.set_step_limit(STEPS);
     for func in &case.functions {
         let defined = program.define(func);
-        defined.map_err(|error| format!("{} did not compile: {error}", func.name))?;
+        defined.map_err(|error| (Kind::Refused, format!("{}: {error}", func.name)))?;
     }
     let Some(first) = case.functions.first() else {
         return Ok(());
@@ -327,68 +302,68 @@ fn compare(case: &Case, outcomes: &[Outcome], isa: &Arc<Isa>) -> Result<(), Stri
         if !matches!(ended, Ok(_) | Err(Stop::Trapped(_))) {
             continue;
         }
-        let low = after.base.wrapping_sub(MARGIN);
-        let image = |inner: &[u8]| {
-            let margin = vec![0xa5; MARGIN as usize];
-            [&margin[..], inner, &margin[..]].concat()
-        };
-        if call.memory.is_some() {
-            let before = image(&memory(call).bytes);
-            program.write_memory(low, &before).map_err(|error| error.to_string())?;
-        }
-        let line = |results: &[Lanes]| operations::run_line("%f0", first, &call.args, results);
-        let expected = match ended {
-            Ok(results) => line(results),
-            Err(stop) => format!("{} {stop:?}", line(&[])),
-        };
-        let shown = match call.memory {
-            Some((base, fill)) => format!("{expected}, with memory {fill} at {base:#x}"),
-            None => expected,
-        };
-        let is_same = match (
-            program.call("f0", &host_list(&first.signature.params, &call.args)),
-            ended,
-        ) {
-            (Ok(values), Ok(results)) => {
-                let wanted = host_list(&first.signature.returns, results);
-                let same = |(a, b): (&DataValue, &DataValue)| a.bitwise_eq(b);
-                let is_same = values.len() == wanted.len() && values.iter().zip(&wanted).all(same);
-                is_same.then_some(()).ok_or_else(|| format!("{values:?}"))
-            }
-            (Ok(values), Err(_)) => Err(format!("{values:?}")),
-            (Err(RunError::Trap(report)), Err(Stop::Trapped(code))) if report.code == Some(*code) => Ok(()),
-            (Err(error), _) => Err(error.to_string()),
-        };
-        is_same.map_err(|found| format!("{shown}\ngives {found}"))?;
-        if call.memory.is_none() {
-            continue;
-        }
-        let wanted = image(&after.bytes);
-        let mut found = vec![0; wanted.len()];
-        let module = program.module().map_err(|error| error.to_string())?;
-        module.read_memory(low, &mut found);
-        let differing: Vec<usize> = (0..found.len()).filter(|&at| found[at] != wanted[at]).collect();
-        if let Some(&at) = differing.first() {
-            return Err(format!(
-                "{shown}\nleaves {:#04x} at {:#x}, expected {:#04x}; {} bytes differ",
-                found[at],
-                low.wrapping_add(at as u32),
-                wanted[at],
-                differing.len(),
-            ));
-        }
+        call_one(&mut program, first, call, ended, after).map_err(|found| {
+            let results = ended.as_deref().unwrap_or_default();
+            let line = operations::run_line("%f0", first, &call.args, results);
+            let (stop, memory) = (ended.as_ref().err(), call.memory);
+            let message = format!("{line}\nstop {stop:?}, memory {memory:x?}\n{found}");
+            (Kind::Mismatch, message)
+        })?;
     }
     Ok(())
+}
+
+/// Makes a call and compares results and memory. Returns the difference as an error.
+fn call_one(
+    program: &mut Program,
+    func: &Function,
+    call: &Call,
+    ended: &Result<Vec<Lanes>, Stop>,
+    after: &Memory,
+) -> Result<(), String> {
+    let low = after.base.wrapping_sub(MARGIN);
+    let image = |inner: &[u8]| {
+        let margin = vec![0xa5; MARGIN as usize];
+        [&margin[..], inner, &margin[..]].concat()
+    };
+    if call.memory.is_some() {
+        let before = image(&memory(call).bytes);
+        program.write_memory(low, &before).map_err(|error| error.to_string())?;
+    }
+    let args = host_list(&func.signature.params, &call.args);
+    match (program.call("f0", &args), ended) {
+        (Ok(values), Ok(results)) => {
+            let wanted = host_list(&func.signature.returns, results);
+            let same = |(a, b): (&DataValue, &DataValue)| a.bitwise_eq(b);
+            if values.len() != wanted.len() || !values.iter().zip(&wanted).all(same) {
+                return Err(format!("gives {values:?}"));
+            }
+        }
+        (Err(RunError::Trap(report)), Err(Stop::Trapped(code))) if report.code == Some(*code) => {}
+        (outcome, _) => return Err(format!("gives {outcome:?}")),
+    }
+    if call.memory.is_none() {
+        return Ok(());
+    }
+    let wanted = image(&after.bytes);
+    let mut found = vec![0; wanted.len()];
+    let module = program.module().map_err(|error| error.to_string())?;
+    module.read_memory(low, &mut found);
+    match (0..found.len()).find(|&at| found[at] != wanted[at]) {
+        Some(at) => {
+            let (found, wanted, at) = (found[at], wanted[at], low.wrapping_add(at as u32));
+            Err(format!("leaves {found:#04x} at {at:#x}, expected {wanted:#04x}"))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Reduces a failing case to one call and smaller functions.
 pub fn shrink(mut case: Case, configs: &[Config], failure: &Failure) -> Case {
     let fails = |case: &Case| check(case, configs, 0).is_err_and(|other| other.same_kind(failure));
     for call in case.calls.clone() {
-        let one = Case {
-            calls: vec![call],
-            ..case.clone()
-        };
+        let mut one = case.clone();
+        one.calls = vec![call];
         if fails(&one) {
             case = one;
             break;
@@ -425,10 +400,21 @@ pub fn run(strategy: Strategy, data: &[u8], configs: &[Config], turn: u64) -> Re
         Ok(seen) => return Ok(seen),
         Err(failure) => failure,
     };
-    let small = match failure {
-        Failure::Generator(_) => case,
+    let small = match failure.kind {
+        Kind::Generator => case,
         _ => shrink(case, configs, &failure),
     };
     let failure = check(&small, configs, 0).err().unwrap_or(failure);
     Err(format!("{failure}\n\n{}", small.text()))
+}
+
+/// The body of the cargo-fuzz targets of the strategies.
+///
+/// # Panics
+///
+/// Panics with the report of a failure.
+pub fn exercise(strategy: Strategy, data: &[u8]) {
+    static CONFIGS: LazyLock<Result<Vec<Config>, String>> = LazyLock::new(configs);
+    let configs = CONFIGS.as_ref().unwrap_or_else(|error| panic!("{error}"));
+    run(strategy, data, configs, 0).unwrap_or_else(|report| panic!("{report}"));
 }

@@ -333,20 +333,17 @@ fn pressure() -> String {
 
 /// Returns names, parameters, results and body of each template.
 fn templates() -> Vec<[String; 4]> {
-    let mut all = Vec::new();
-    let (mut head, mut start) = (["", "", ""], 0);
-    let mut at = 0;
-    for line in TEMPLATES.split_inclusive('\n') {
-        at += line.len();
-        let next = &TEMPLATES[at..];
-        if let Some((names, types)) = line.split_once(": ").filter(|_| !line.starts_with(' ')) {
-            let names = LISTS.iter().find(|list| list.0 == names).map_or(names, |list| list.1);
-            let (params, results) = types.split_once("->").unwrap_or_default();
-            (head, start) = ([names, params, results], at);
-        } else if !next.starts_with("        ") {
-            // The last line of a body.
-            all.push([head[0], head[1], head[2], &TEMPLATES[start..at]].map(str::to_owned));
-            start = at;
+    let mut all: Vec<[String; 4]> = Vec::new();
+    let mut head = ["", "", ""];
+    for line in TEMPLATES.lines().filter(|line| !line.is_empty()) {
+        match (line.split_once(": "), all.last_mut()) {
+            (Some((names, types)), _) if !line.starts_with(' ') => {
+                let names = LISTS.iter().find(|list| list.0 == names).map_or(names, |list| list.1);
+                let (params, results) = types.split_once("->").unwrap_or_default();
+                head = [names, params, results];
+            }
+            (_, Some([.., body])) if line.starts_with("        ") => *body += &format!("\n{line}"),
+            _ => all.push([head[0], head[1], head[2], line].map(str::to_owned)),
         }
     }
     all.push(["call", "$T", "$T", &pressure()].map(str::to_owned));
@@ -355,26 +352,29 @@ fn templates() -> Vec<[String; 4]> {
 
 /// Returns parameters, results and body with each value of the placeholders.
 fn substituted(texts: [&str; 3], name: &str, ty: Type) -> Vec<[String; 3]> {
-    let [params, results, body] = texts;
+    let [params, _, body] = texts;
     let other = |ty: Option<Type>| ty.map_or("none".to_owned(), |ty| ty.to_string());
+    let at = 64 + name.split(' ').nth(1).and_then(|at| at.parse().ok()).unwrap_or(0);
+    let marks = [
+        ("$AT", at.to_string()),
+        ("$BEFORE", (at - 1).to_string()),
+        ("$AFTER", (at + ty.bytes()).to_string()),
+        ("$LAST", (at + ty.bytes() - ty.lane_type().bytes()).to_string()),
+        ("$OP", name.to_owned()),
+        ("$T", ty.to_string()),
+        ("$L", ty.lane_type().to_string()),
+        ("$I", ty.as_int().to_string()),
+        ("$N", other(ty.split_lanes())),
+        ("$W", other(ty.merge_lanes())),
+    ];
     let fixed = |text: &str| {
-        text.replace("$OP", name)
-            .replace("$T", &ty.to_string())
-            .replace("$L", &ty.lane_type().to_string())
-            .replace("$I", &ty.as_int().to_string())
-            .replace("$N", &other(ty.split_lanes()))
-            .replace("$W", &other(ty.merge_lanes()))
+        let replace = |text: String, (mark, value): &(&str, String)| text.replace(mark, value);
+        marks.iter().fold(text.to_owned(), replace)
     };
     // A template with a fixed type belongs to that type only.
     if !params.contains('$') && !params.trim().is_empty() && params.trim() != ty.to_string() {
         return Vec::new();
     }
-    let at = 64 + name.split(' ').nth(1).and_then(|at| at.parse().ok()).unwrap_or(0);
-    let body = body
-        .replace("$AT", &at.to_string())
-        .replace("$BEFORE", &(at - 1).to_string())
-        .replace("$AFTER", &(at + ty.bytes()).to_string())
-        .replace("$LAST", &(at + ty.bytes() - ty.lane_type().bytes()).to_string());
     let (width, count) = (ty.lane_bits(), ty.lane_count());
     let (min, max) = (i64::MIN >> (64 - width), i64::MAX >> (64 - width));
     // Some constants fit an immediate, others are just outside its range.
@@ -398,7 +398,6 @@ fn substituted(texts: [&str; 3], name: &str, ty: Type) -> Vec<[String; 3]> {
         ("$V", vec![show(ty.as_int(), &vector)]),
         ("$U", same.map(|other| other.to_string()).collect()),
     ];
-    let texts = [params, results, &body];
     match choices.iter().find(|(mark, _)| body.contains(mark)) {
         Some((mark, choices)) => {
             let one = |choice: &String| texts.map(|text| fixed(&text.replace(mark, choice)));

@@ -19,7 +19,7 @@ use words::{looped, mem, mixed, ri, rr};
 
 const BASE: u32 = 0x1000;
 const INSTRUCTIONS: u64 = 20_000_000;
-const ROUNDS: u32 = 3;
+const ITERATIONS: u32 = 3;
 /// The factor by which the functional model executes more instructions, because its time would be
 /// too short to measure.
 const FUNCTIONAL: u64 = 2;
@@ -61,7 +61,7 @@ fn time_of(run: impl FnOnce()) -> f64 {
 
 fn measure(name: &str, threads: u32, body: &[u32]) {
     let (mut best, mut listening, mut functional, mut ipc) = (f64::INFINITY, f64::INFINITY, f64::INFINITY, 0.0);
-    for _ in 0..ROUNDS {
+    for _ in 0..ITERATIONS {
         let [Some(mut machine), Some(mut listened_to), Some(mut other)] = [(); 3].map(|()| prepared(threads, body))
         else {
             return;

@@ -211,7 +211,7 @@ impl Addresses<'_> {
         let stride = stride.cast_signed();
         let bytes = element.bytes();
         let form = match stride {
-            0 if store => return Err(Reason::SamePlace),
+            0 if store => return Err(Reason::SameAddress),
             0 => Form::Invariant,
             _ if stride.cast_unsigned() == bytes => Form::Aligned,
             _ => return Err(Reason::Stride(stride, bytes)),

@@ -106,7 +106,7 @@ impl Plan {
             .or_else(|| Some(loops::max_trip_count(func, lp, &shape.exit, ranges)?.saturating_sub(1)))
             .map(|before| before.saturating_add(shape.at_end.into()));
         if let Some(most) = most.filter(|&most| most < ITERATIONS_PER_VECTOR) {
-            return Err(Reason::FewRounds(most));
+            return Err(Reason::TooFewIterations(most));
         }
         let addresses = Addresses {
             ctx,
@@ -169,7 +169,7 @@ impl Plan {
         let leaves = tail != Tail::Loop;
         let iterations = shape.known().map(|before| before + u64::from(leaves));
         if let Some(few) = iterations.filter(|&iterations| iterations < ITERATIONS_PER_VECTOR) {
-            return Err(Reason::FewRounds(few));
+            return Err(Reason::TooFewIterations(few));
         }
         let costs = cost::of(
             &values,
@@ -182,7 +182,7 @@ impl Plan {
         let unaligned = |access: &&Access| matches!(access.form, Form::TwoLines(_));
         let summary = Vectorised {
             lanes: ITERATIONS_PER_VECTOR as u32,
-            rounds: known,
+            trip_count: known,
             reductions: reductions.len(),
             unaligned_loads: accesses.iter().filter(unaligned).count(),
             alignment_check: !alignment.checks.is_empty(),

@@ -94,9 +94,9 @@ fn courses() -> Vec<(i64, &'static str)> {
 fn arguments(number: &str, step: i64) -> Vec<[i32; 4]> {
     let factor = if number.contains("four") { 4 } else { 1 };
     let mut found = Vec::new();
-    for rounds in [1, 3, 17] {
+    for iterations in [1, 3, 17] {
         for start in [0, 60] {
-            let distance = rounds * step as i32;
+            let distance = iterations * step as i32;
             let start = if step < 0 { start - distance } else { start };
             let end = start + distance;
             let base = match number {

@@ -133,9 +133,9 @@ fn rounds_are_the_same() {
 #[test]
 fn known_rounds_are_the_same() {
     for step in [1i64, -1, 3, -4] {
-        for rounds in (1..=26).chain([31, 32, 33, 47, 48, 64, 65, 100, 127, 128, 129]) {
+        for iterations in (1..=26).chain([31, 32, 33, 47, 48, 64, 65, 100, 127, 128, 129]) {
             for start in [0, 5, -7] {
-                let last = start + step * rounds;
+                let last = start + step * iterations;
                 for (condition, bound) in [
                     ("ne", last),
                     (if step > 0 { "slt" } else { "sgt" }, last),

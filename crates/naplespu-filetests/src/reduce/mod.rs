@@ -15,7 +15,7 @@
 mod edit;
 mod passes;
 
-pub use edit::{constant, remove};
+pub use edit::{constant, insts, remove};
 
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::settings;

@@ -153,9 +153,9 @@ impl Source {
                     self.bind(end);
                 }
                 3 | 4 if depth < COUNTERS.len() => {
-                    let (counter, rounds) = (COUNTERS[depth], 1 + self.random.below(5));
+                    let (counter, iterations) = (COUNTERS[depth], 1 + self.random.below(5));
                     let header = self.label();
-                    self.line(format_args!("movei s{counter}, {rounds}"));
+                    self.line(format_args!("movei s{counter}, {iterations}"));
                     self.bind(header);
                     self.blocks(depth + 1);
                     self.line(format_args!("subi s{counter}, s{counter}, 1"));
@@ -164,9 +164,9 @@ impl Source {
                 }
                 5 if depth < COUNTERS.len() => {
                     // The loop test is in the middle.
-                    let (counter, rounds) = (COUNTERS[depth], 1 + self.random.below(5));
+                    let (counter, iterations) = (COUNTERS[depth], 1 + self.random.below(5));
                     let [header, end] = [(); 2].map(|()| self.label());
-                    self.line(format_args!("movei s{counter}, {rounds}"));
+                    self.line(format_args!("movei s{counter}, {iterations}"));
                     self.bind(header);
                     self.block();
                     self.line(format_args!("subi s{counter}, s{counter}, 1"));

@@ -81,7 +81,7 @@ fn every_pass_has_files() {
 /// bench --bench compile` measures the time.
 #[test]
 fn memory_grows_with_the_code() {
-    let [small, large] = [300, 1200].map(|rounds| parse_function(&straight_line(rounds)).expect("a function"));
+    let [small, large] = [300, 1200].map(|iterations| parse_function(&straight_line(iterations)).expect("a function"));
     let allocated = |pass: &str, source: &MachFunction| {
         let mut func = source.clone();
         let memory = allocation_counter::measure(|| {
@@ -95,7 +95,7 @@ fn memory_grows_with_the_code() {
         let grows = |few: u64, many: u64, more: u64| many <= 8 * few + more;
         assert!(
             grows(few.0, many.0, 64) && grows(few.1, many.1, 4096),
-            "{pass}: blocks and bytes for 300 rounds {few:?}, for 1200 {many:?}"
+            "{pass}: blocks and bytes for 300 iterations {few:?}, for 1200 {many:?}"
         );
         assert_eq!(allocated(pass, &large), many, "{pass}: another count the second time");
     }

@@ -1,17 +1,19 @@
 //! Loads and stores at addresses that are sums of bases, counters and constants.
 
 use super::params::Param;
-use super::{Base, Counter, Writer};
+use super::{Base, Loop, Writer};
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Endianness, InstBuilder, MemFlagsData, StackSlot, Type, Value, types};
+use cranelift_codegen::ir::{Endianness, InstBuilder, MemFlagsData, Opcode, StackSlot, Type, Value, types};
 
 /// Size in bytes of a slot that loops access.
 const SLOT: u32 = 1536;
 
 /// The operands of an access.
-struct Address {
-    value: Value,
-    offset: i32,
+pub struct Address {
+    /// The operand.
+    pub value: Value,
+    /// The offset of the instruction.
+    pub offset: i32,
     flags: MemFlagsData,
 }
 
@@ -50,23 +52,27 @@ impl Writer<'_, '_, '_> {
             bias,
             align,
             moves: None,
-            depth: 0,
             slot: None,
             region: self.bases.len() as u32,
         });
     }
 
-    fn add_constant(&mut self, value: Value, constant: u32) -> Value {
-        if constant == 0 {
-            return value;
-        }
-        let signed = i64::from(constant.cast_signed());
+    /// Adds a constant to a value.
+    pub fn plus(&mut self, value: Value, number: i64) -> Value {
+        let ty = self.type_of(value);
         if self.dice.chance(1, 6) {
-            let c = self.int(types::I32, signed.wrapping_neg());
+            let c = self.int(ty, number.wrapping_neg());
             return self.cursor().ins().isub(value, c);
         }
-        let c = self.int(types::I32, signed);
+        let c = self.int(ty, number);
         self.sum_of(value, c, 3)
+    }
+
+    fn add_constant(&mut self, value: Value, constant: u32) -> Value {
+        match constant {
+            0 => value,
+            _ => self.plus(value, constant.cast_signed().into()),
+        }
     }
 
     /// Adds two values, in the other order with probability `1 / of`.
@@ -77,10 +83,10 @@ impl Writer<'_, '_, '_> {
     }
 
     /// Returns a counter as an i32, multiplied by `scale`.
-    pub fn scaled(&mut self, counter: &Counter, scale: i64, within: i64) -> Value {
-        let negative = counter.start.is_none_or(|start| start < 0);
-        let mut value = counter.value;
-        value = match counter.ty {
+    pub fn scaled(&mut self, open: &Loop, scale: i64, within: i64) -> Value {
+        let negative = open.count.first().is_none_or(|first| first < 0);
+        let mut value = open.counter;
+        value = match self.type_of(value) {
             types::I32 => value,
             types::I64 => self.cursor().ins().ireduce(types::I32, value),
             _ if negative => self.cursor().ins().sextend(types::I32, value),
@@ -100,10 +106,10 @@ impl Writer<'_, '_, '_> {
         self.cursor().ins().imul(value, factor)
     }
 
-    fn scale(&mut self, counter: &Counter, size: i64) -> i64 {
-        let even = size % counter.step == 0;
+    fn scale(&mut self, step: i64, size: i64) -> i64 {
+        let even = size % step == 0;
         if self.style.pure && even && !self.dice.chance(1, 40) {
-            return size / counter.step;
+            return size / step;
         }
         match self.dice.below(20) {
             0 => 2 * size,
@@ -111,8 +117,8 @@ impl Writer<'_, '_, '_> {
             2 => 3 * size,
             3 => self.dice.one_of(&[1, 2, 4, 8]),
             4 => 4 * size,
-            _ if even => size / counter.step,
-            5..12 => size * counter.step.signum(),
+            _ if even => size / step,
+            5..12 => size * step.signum(),
             _ => size,
         }
     }
@@ -149,7 +155,7 @@ impl Writer<'_, '_, '_> {
 
     /// Returns an address for an element of `size` bytes. It is sometimes close to the last address
     /// for that size.
-    fn address(&mut self, size: u32, store: bool) -> Address {
+    pub fn address(&mut self, size: u32, store: bool) -> Address {
         let last = self.last.clone().filter(|last| last.size == size);
         let mut sum = match last {
             Some(last) if self.dice.chance(1, 3) => last,
@@ -165,9 +171,9 @@ impl Writer<'_, '_, '_> {
     /// Chooses the terms of an address, without the small constant.
     fn sum(&mut self, size: u32, store: bool) -> Sum {
         let pure = self.style.pure;
-        let depth = self.counters.len();
-        let moving = |base: &Base| base.moves.filter(|_| base.depth == depth);
-        let fits = |base: &&Base| !pure || moving(base).is_none_or(|step| step == i64::from(size));
+        let depth = self.open.len();
+        let moving = |base: &Base| base.moves.filter(|moves| moves.1 == depth);
+        let fits = |base: &&Base| !pure || moving(base).is_none_or(|moves| moves.0 == i64::from(size));
         let fitting: Vec<Base> = self.bases.iter().filter(fits).cloned().collect();
         let mut base = self.dice.one_of(&fitting);
         if let Some(slot) = base.slot {
@@ -183,35 +189,26 @@ impl Writer<'_, '_, '_> {
             // Some loads are loop-invariant.
             None => (store && pure) || !self.g.dice.chance(1, if self.style.near { 4 } else { 10 }),
         };
-        if needs && !self.counters.is_empty() {
-            let last = self.counters.len() - 1;
-            let at = if pure || self.dice.chance(5, 6) {
-                last
-            } else {
-                self.dice.below(last + 1)
-            };
-            let counter = self.counters[at].clone();
-            let scale = self.scale(&counter, bytes);
-            let within = if !(pure && store) && self.dice.chance(1, 8) {
-                self.dice.range(-3, 17)
-            } else {
-                0
-            };
+        if needs && depth > 0 {
+            let is_last = pure || self.dice.chance(5, 6);
+            let at = if is_last { depth - 1 } else { self.dice.below(depth) };
+            let scale = self.scale(self.open[at].count.step, bytes);
+            let has_within = !(pure && store) && self.dice.chance(1, 8);
+            let within = if has_within { self.dice.range(-3, 17) } else { 0 };
             within_all = within * scale;
-            let mut terms = vec![(counter, scale, within)];
+            let mut terms = vec![(at, scale, within)];
             if at > 0 && self.dice.chance(1, 3) {
-                let outer = self.dice.below(at);
-                let outer = self.counters[outer].clone();
                 let scale = match pure && self.dice.chance(4, 5) {
                     true => self.dice.one_of(&[64, 128, 256]),
                     false => self.dice.one_of(&[bytes, 4, 64, 40, 12 * bytes, 100]),
                 };
-                terms.push((outer, scale, 0));
+                terms.push((self.dice.below(at), scale, 0));
             }
-            for (counter, scale, within) in terms {
-                index.push(self.scaled(&counter, scale, within));
+            for (at, scale, within) in terms {
+                let open = self.open[at].clone();
+                index.push(self.scaled(&open, scale, within));
                 align = align.min(low_bit(scale));
-                if let Some(start) = counter.start.filter(|start| start.unsigned_abs() > 100) {
+                if let Some(start) = open.count.first().filter(|start| start.unsigned_abs() > 100) {
                     total = total.wrapping_sub((start as u32).wrapping_mul(scale as u32));
                 }
             }
@@ -257,8 +254,7 @@ impl Writer<'_, '_, '_> {
             value = self.sum_of(value, term, 5);
         }
         value = self.add_constant(value, after);
-        let mut flags = MemFlagsData::new();
-        flags.set_endianness(Endianness::Little);
+        let mut flags = MemFlagsData::new().with_endianness(Endianness::Little);
         if self.dice.chance(2, 3) {
             flags.set_notrap();
         }
@@ -266,7 +262,8 @@ impl Writer<'_, '_, '_> {
             flags.set_aligned();
         }
         if self.style.regions {
-            flags.set_alias_region(Some(self.region(base.region)));
+            let region = self.region(base.region + 20, "array");
+            flags.set_alias_region(Some(region));
         }
         Address {
             value,
@@ -275,87 +272,76 @@ impl Writer<'_, '_, '_> {
         }
     }
 
-    fn element(&mut self) -> Type {
-        self.g.dice.one_of(&self.style.elements)
+    /// Returns an address and the type of its element: in the memory, or in a slot if the function
+    /// has no memory. Returns `None` if no slot is large enough.
+    fn place(&mut self, store: bool) -> Option<(Address, Type)> {
+        if self.bases.is_empty() {
+            return self.slot_place();
+        }
+        let element = self.g.dice.one_of(&self.style.elements);
+        Some((self.address(element.bytes(), store), element))
     }
 
     /// Adds a load.
     pub fn load(&mut self) {
-        if self.bases.is_empty() {
-            return self.slot_access();
+        if let Some((address, element)) = self.place(false) {
+            self.load_from(&address, element);
         }
-        let element = self.element();
-        let address = self.address(element.bytes(), false);
-        self.load_from(&address, element);
+    }
+
+    /// Returns the types to which loads extend an element, and from which stores narrow it.
+    fn wider(&self, element: Type) -> Vec<Type> {
+        let all: &[Type] = match self.style.plain {
+            true => &[types::I32],
+            false => &[types::I16, types::I32, types::I64],
+        };
+        let is_int = element.is_int() && !element.is_vector();
+        let is_wider = |ty: &&Type| is_int && ty.bits() > element.bits();
+        all.iter().filter(is_wider).copied().collect()
     }
 
     fn load_from(&mut self, address: &Address, element: Type) {
-        let &Address { value, offset, flags } = address;
-        let wider: &[Type] = match (element, self.style.plain) {
-            (types::I8 | types::I16, true) => &[types::I32],
-            (types::I8, false) => &[types::I32, types::I16, types::I64],
-            (types::I16, false) => &[types::I32, types::I64],
-            (types::I32, false) => &[types::I64],
-            _ => &[],
-        };
-        let often = element != types::I32;
-        let loaded = if !wider.is_empty() && self.dice.chance(if often { 3 } else { 1 }, 6) {
-            let ty = self.dice.one_of(wider);
-            self.extending_load(element, ty, flags, value, offset)
-        } else {
-            self.cursor().ins().load(element, flags, value, offset)
-        };
-        self.scope.push(loaded);
-    }
-
-    /// Adds a load of a narrower element.
-    fn extending_load(&mut self, element: Type, ty: Type, flags: MemFlagsData, at: Value, offset: i32) -> Value {
-        let is_signed = self.dice.chance(1, 2);
-        let mut cursor = self.cursor();
-        let ins = cursor.ins();
-        match (element, is_signed) {
-            (types::I8, false) => ins.uload8(ty, flags, at, offset),
-            (types::I8, true) => ins.sload8(ty, flags, at, offset),
-            (types::I16, false) => ins.uload16(ty, flags, at, offset),
-            (types::I16, true) => ins.sload16(ty, flags, at, offset),
-            (_, false) => ins.uload32(flags, at, offset),
-            (_, true) => ins.sload32(flags, at, offset),
+        let (wider, often) = (self.wider(element), element != types::I32);
+        let (mut ty, mut opcode) = (element, Opcode::Load);
+        if !wider.is_empty() && self.dice.chance(if often { 3 } else { 1 }, 6) {
+            ty = self.dice.one_of(&wider);
+            opcode = self.dice.one_of(&narrow_accesses(element)[..2]);
+        }
+        if let Ok(flags) = self.func.dfg.mem_flags.insert(address.flags) {
+            let mut cursor = self.cursor();
+            let (inst, _) = cursor
+                .ins()
+                .Load(opcode, ty, flags, address.offset.into(), address.value);
+            self.push_results(inst);
         }
     }
 
-    fn narrowing_store(&mut self, element: Type, flags: MemFlagsData, value: Value, at: Value, offset: i32) {
-        let mut cursor = self.cursor();
-        let ins = cursor.ins();
-        match element {
-            types::I8 => ins.istore8(flags, value, at, offset),
-            types::I16 => ins.istore16(flags, value, at, offset),
-            _ => ins.istore32(flags, value, at, offset),
-        };
+    fn store_to(&mut self, address: &Address, value: Value, opcode: Opcode) {
+        let ty = self.type_of(value);
+        if let Ok(flags) = self.func.dfg.mem_flags.insert(address.flags) {
+            let (offset, at) = (address.offset.into(), address.value);
+            self.cursor().ins().Store(opcode, ty, flags, offset, value, at);
+        }
     }
 
     /// Adds a store. The stored value sometimes depends on a load from the same address.
     pub fn store(&mut self) {
-        if self.bases.is_empty() {
-            return self.slot_access();
-        }
-        let element = self.element();
-        let address = self.address(element.bytes(), true);
-        if self.dice.chance(1, 5) {
+        let Some((address, element)) = self.place(true) else {
+            return;
+        };
+        let memory = self.style.memory;
+        if memory && self.dice.chance(1, 5) {
             self.load_from(&address, element);
             self.operation();
         }
-        let Address { value, offset, flags } = address;
-        let narrows = !self.style.plain && element.bits() < 64 && element.is_int() && self.dice.chance(1, 4);
-        if narrows {
-            let wide = [types::I16, types::I32, types::I64].into_iter();
-            let wide: Vec<Type> = wide.filter(|ty| ty.bits() > element.bits()).collect();
-            let wide = self.dice.one_of(&wide);
+        let wider = self.wider(element);
+        if !self.style.plain && !wider.is_empty() && self.dice.chance(1, 4) {
+            let wide = self.dice.one_of(&wider);
             let stored = self.any(wide);
-            self.narrowing_store(element, flags, stored, value, offset);
-            return;
+            return self.store_to(&address, stored, narrow_accesses(element)[2]);
         }
         let has = self.scope.iter().any(|&value| self.type_of(value) == element);
-        let stored = match has || self.scope.is_empty() || self.dice.chance(1, 8) {
+        let stored = match has || !memory || self.scope.is_empty() || self.dice.chance(1, 8) {
             true => self.any(element),
             false => {
                 let from = self.some_type();
@@ -363,8 +349,8 @@ impl Writer<'_, '_, '_> {
                 self.convert(value, element)
             }
         };
-        self.cursor().ins().store(flags, stored, value, offset);
-        if self.dice.chance(1, 8) {
+        self.store_to(&address, stored, Opcode::Store);
+        if memory && self.dice.chance(1, 8) {
             self.load_from(&address, element);
         }
     }
@@ -422,17 +408,12 @@ impl Writer<'_, '_, '_> {
         // Both bases may have the same addresses, so they have one region.
         let region = self.bases.len() as u32;
         for offset in [SLOT / 4, SLOT / 2] {
-            let offset = offset.cast_signed() + self.dice.one_of(&[0, 0, 4, 64, -4, 60]);
+            let offset = offset.cast_signed() + self.dice.one_of(&[0, 0, 4, 64, -4, 60, 16, 12]);
             let value = self.cursor().ins().stack_addr(types::I32, slot, offset);
-            self.bases.push(Base {
-                value,
-                bias: 0,
-                align: low_bit(offset.into()),
-                moves: None,
-                depth: 0,
-                slot: None,
-                region,
-            });
+            let mut base = self.bases[0].clone();
+            (base.value, base.bias) = (value, 0);
+            (base.align, base.region) = (low_bit(offset.into()), region);
+            self.bases.push(base);
         }
         slot
     }
@@ -458,21 +439,17 @@ impl Writer<'_, '_, '_> {
         }
     }
 
-    /// Adds an access at a random position of a stack slot. Addresses never become operands of
+    /// Returns a random position in a stack slot, and a type. Addresses never become operands of
     /// arithmetic, because they differ from the evaluator's.
-    fn slot_access(&mut self) {
-        let slots: Vec<(StackSlot, u32)> = {
-            let slots = self.func.sized_stack_slots.iter();
-            slots
-                .filter(|(_, data)| data.size >= 16)
-                .map(|(slot, data)| (slot, data.size))
-                .collect()
-        };
-        let (access, wide) = (self.ty(), self.ty());
-        let bytes = access.bytes();
-        let slots: Vec<(StackSlot, u32)> = slots.into_iter().filter(|&(_, size)| size >= bytes).collect();
+    fn slot_place(&mut self) -> Option<(Address, Type)> {
+        let element = self.ty();
+        let bytes = element.bytes();
+        let slots = self.func.sized_stack_slots.iter();
+        let is_large = |size: u32| size >= bytes.max(16);
+        let slots = slots.filter(|(_, data)| is_large(data.size));
+        let slots: Vec<(StackSlot, u32)> = slots.map(|(slot, data)| (slot, data.size)).collect();
         if slots.is_empty() {
-            return;
+            return None;
         }
         let (slot, size) = self.dice.one_of(&slots);
         // The computed index selects within the lower half of the slot, and the constant offset
@@ -480,36 +457,29 @@ impl Writer<'_, '_, '_> {
         let is_dynamic = size >= 2 * bytes && self.dice.chance(1, 2);
         let most = if is_dynamic { size / 2 - bytes } else { size - bytes };
         let is_whole = bytes <= 64 && self.dice.chance(1, 3);
-        let offset = if is_whole {
-            self.dice.range(0, most / bytes) * bytes
-        } else {
-            self.dice.range(0, most)
+        let offset = match is_whole {
+            true => self.dice.range(0, most / bytes) * bytes,
+            false => self.dice.range(0, most),
         };
         let start = if is_dynamic { 0 } else { self.dice.range(0, offset) };
-        let mut at = self.cursor().ins().stack_addr(types::I32, slot, start.cast_signed());
+        let mut value = self.cursor().ins().stack_addr(types::I32, slot, start.cast_signed());
         let mut flags = MemFlagsData::new();
         if is_dynamic {
             let index = self.low_bits(types::I32, (size / 2 - 1).into());
-            at = self.cursor().ins().iadd(at, index);
+            value = self.cursor().ins().iadd(value, index);
         } else if is_whole {
             flags.set_aligned();
         }
         let offset = (offset - start).cast_signed();
-        let is_int = !access.is_vector() && access.is_int() && !wide.is_vector() && wide.is_int();
-        let narrow = is_int && access.bits() < wide.bits() && wide.bits() <= 64;
-        if self.dice.chance(1, 2) {
-            let value = self.any(if narrow { wide } else { access });
-            if narrow {
-                self.narrowing_store(access, flags, value, at, offset);
-            } else {
-                self.cursor().ins().store(flags, value, at, offset);
-            }
-            return;
-        }
-        let loaded = match narrow {
-            true => self.extending_load(access, wide, flags, at, offset),
-            false => self.cursor().ins().load(access, flags, at, offset),
-        };
-        self.scope.push(loaded);
+        Some((Address { value, offset, flags }, element))
+    }
+}
+
+/// Returns the loads that zero-extend and sign-extend an integer, and the store that narrows to it.
+fn narrow_accesses(element: Type) -> [Opcode; 3] {
+    match element {
+        types::I8 => [Opcode::Uload8, Opcode::Sload8, Opcode::Istore8],
+        types::I16 => [Opcode::Uload16, Opcode::Sload16, Opcode::Istore16],
+        _ => [Opcode::Uload32, Opcode::Sload32, Opcode::Istore32],
     }
 }

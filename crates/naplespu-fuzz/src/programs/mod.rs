@@ -20,13 +20,14 @@ use crate::{Call, Case, Floats};
 use arbitrary::Unstructured;
 use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::{
-    AbiParam, AliasRegion, AliasRegionData, Block, BlockArg, BlockCall, ExtFuncData, ExternalName, FuncRef, Function,
-    InstBuilder, JumpTableData, MemFlagsData, Opcode, Signature, StackSlot, StackSlotData, StackSlotKind, Type,
-    UserFuncName, Value, types,
+    AbiParam, Block, BlockArg, BlockCall, Endianness, ExtFuncData, ExternalName, FuncRef, Function, InstBuilder,
+    JumpTableData, MemFlagsData, Opcode, Signature, StackSlot, StackSlotData, StackSlotKind, Type, UserFuncName, Value,
+    types,
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_naplespu::Isa;
-use params::{BASES, Param};
+use cranelift_naplespu::intrinsics;
+use params::{BASES, Count, Param};
 use std::ops::{Deref, DerefMut};
 
 pub use params::BYTES;
@@ -72,17 +73,6 @@ struct Style {
     intrinsics: bool,
 }
 
-/// A counter of an open loop.
-#[derive(Clone, Debug)]
-struct Counter {
-    value: Value,
-    ty: Type,
-    /// The first value, if it is constant.
-    start: Option<i64>,
-    /// The increment of each iteration.
-    step: i64,
-}
-
 /// A base for addresses: `value + bias` lies within the memory.
 #[derive(Clone, Debug)]
 struct Base {
@@ -91,20 +81,30 @@ struct Base {
     bias: u32,
     /// The alignment of the sum in bytes.
     align: u32,
-    /// The increment per iteration in bytes if the base is an induction variable; addresses then
-    /// need no counter.
-    moves: Option<i64>,
-    /// The number of open loops around the base's definition, if it is an induction variable.
-    depth: usize,
+    /// If the base is an induction variable, its increment per iteration in bytes, and the number of
+    /// open loops with its own. Addresses then need no counter.
+    moves: Option<(i64, usize)>,
     /// The stack slot that holds the address, if each access reloads it.
     slot: Option<StackSlot>,
     /// The alias region.
     region: u32,
 }
 
-/// An open loop.
+/// A loop: its counter and the values that are computed before it.
 #[derive(Clone, Debug)]
-struct Open {
+struct Loop {
+    count: Count,
+    /// The counter; before the loop is open, its first value.
+    counter: Value,
+    bound: Value,
+    /// Whether the loop is tested at the start of an iteration.
+    at_start: bool,
+    /// Whether the test compares the counter of the next iteration.
+    next: bool,
+    /// The parameter that is the bound, if it is one.
+    param: Option<usize>,
+    /// The stack slot that the bound is reloaded from in each iteration, if it is in memory.
+    slot: Option<StackSlot>,
     /// The block after the loop.
     exit: Block,
     /// The arguments for that block: values that dominate the whole loop.
@@ -118,11 +118,10 @@ struct Writer<'a, 'u, 'd> {
     g: Generator<'a, 'u, 'd>,
     style: Style,
     params: Vec<Param>,
-    /// The counters in scope, the innermost last.
-    counters: Vec<Counter>,
     /// The bases in scope.
     bases: Vec<Base>,
-    open: Vec<Open>,
+    /// The open loops, the innermost last.
+    open: Vec<Loop>,
     /// The last address that the current block computed.
     last: Option<access::Sum>,
     /// The number of statements that may still be added.
@@ -143,35 +142,10 @@ impl DerefMut for Writer<'_, '_, '_> {
     }
 }
 
-/// Intrinsics: name, types of parameters, type of the result.
-const INTRINSICS: &[(&str, &[Type], Option<Type>)] = {
-    use types::{F32X16, I32, I32X16};
-    &[
-        ("shufflei32", &[I32X16, I32X16], Some(I32X16)),
-        ("shufflef32", &[F32X16, I32X16], Some(F32X16)),
-        ("vector_mixi32", &[I32X16, I32X16], Some(I32X16)),
-        ("vector_mixf32", &[F32X16, F32X16], Some(F32X16)),
-        ("read_mask_reg", &[], Some(I32)),
-        ("createmaskv16i32", &[I32X16], Some(I32)),
-        ("clzv16i32", &[I32X16], Some(I32X16)),
-        ("ctzv16i32", &[I32X16], Some(I32X16)),
-        ("clzi32", &[I32], Some(I32)),
-        ("ctzi32", &[I32], Some(I32)),
-        ("mask_cmpi32_eq", &[I32X16, I32X16], Some(I32)),
-        ("mask_cmpi32_sgt", &[I32X16, I32X16], Some(I32)),
-        ("mask_cmpi32_ule", &[I32X16, I32X16], Some(I32)),
-        ("mask_cmpf32_lt", &[F32X16, F32X16], Some(I32)),
-        ("mask_cmpf32_ne", &[F32X16, F32X16], Some(I32)),
-        ("raw_fadd", &[I32, I32], Some(I32)),
-        ("raw_fmul", &[I32, I32], Some(I32)),
-        ("raw_fdiv", &[I32, I32], Some(I32)),
-        ("raw_itof", &[I32], Some(I32)),
-        ("raw_ftoi", &[I32], Some(I32)),
-        ("write_mask_reg", &[I32], None),
-        ("write_mask_regv16i32", &[I32X16], None),
-        ("block_storev16i32_masked", &[I32, I32X16], None),
-    ]
-};
+/// The intrinsics of programs.
+const INTRINSICS: &str = "shufflei32 shufflef32 vector_mixi32 vector_mixf32 read_mask_reg createmaskv16i32 clzv16i32 \
+    ctzv16i32 clzi32 ctzi32 mask_cmpi32_eq mask_cmpi32_sgt mask_cmpi32_ule mask_cmpf32_lt mask_cmpf32_ne raw_fadd \
+    raw_fmul raw_fdiv raw_itof raw_ftoi write_mask_reg write_mask_regv16i32 block_storev16i32_masked";
 
 /// Operations that are more frequent than others.
 const COMMON: [Opcode; 16] = {
@@ -257,17 +231,15 @@ fn loops(dice: &mut Dice<'_, '_>) -> (Style, Menu) {
     let plain = dice.chance(3, 4);
     let pure = plain && dice.chance(4, 5);
     use types::{F32, I8, I16, I32, I64};
-    let all: &[Type] = if plain {
-        &[I8, I8, I16, I16, I32, I32, I32, F32]
-    } else {
-        &[I8, I16, I32, I32, I64, F32]
+    let (all, own): (&[Type], &[Type]) = match plain {
+        true => (&[I8, I8, I16, I16, I32, I32, I32, F32], &[I8, I16, I32, I32]),
+        false => (&[I8, I16, I32, I32, I64, F32], &[I8, I16, I32, I64]),
     };
     let least = if pure && dice.chance(1, 2) { 2 } else { 1 };
     let elements: Vec<Type> = (0..dice.range(least, 3)).map(|_| dice.one_of(all)).collect();
-    let floats = if !plain && dice.chance(1, 4) {
-        Floats::Strict
-    } else {
-        Floats::None
+    let floats = match !plain && dice.chance(1, 4) {
+        true => Floats::Strict,
+        false => Floats::None,
     };
     let mut opcodes = [&COMMON[..], &COMMON, &PLAIN].concat();
     if !plain {
@@ -276,11 +248,6 @@ fn loops(dice: &mut Dice<'_, '_>) -> (Style, Menu) {
     if floats == Floats::Strict {
         opcodes.extend([FLOAT_ARITHMETIC, FLOAT_ARITHMETIC].concat());
     }
-    let own: &[Type] = if plain {
-        &[I8, I16, I32, I32]
-    } else {
-        &[I8, I16, I32, I64]
-    };
     let menu = Menu {
         opcodes,
         types: [own, &elements].concat(),
@@ -299,7 +266,7 @@ fn loops(dice: &mut Dice<'_, '_>) -> (Style, Menu) {
         aligned: !dice.chance(1, 6),
         depth: dice.one_of(&[0, 0, 0, 0, 1, 1, 2]),
         floats,
-        intrinsics: false,
+        ..Style::default()
     };
     (style, menu)
 }
@@ -317,24 +284,22 @@ fn programs(floats: Floats, checks: bool) -> Style {
 }
 
 /// Returns all pure opcodes; those that trap often are in few programs.
-fn opcodes(dice: &mut Dice<'_, '_>, is_kept: impl Fn(Opcode) -> bool) -> Vec<Opcode> {
+fn opcodes(dice: &mut Dice<'_, '_>, constants: bool) -> Vec<Opcode> {
+    use Opcode::{F32const, F64const, FcvtToSint, FcvtToUint, Iconst, UaddOverflowTrap, Vconst};
     let traps = dice.chance(1, 5);
-    let is_trap = |opcode| {
-        matches!(
-            opcode,
-            Opcode::FcvtToSint | Opcode::FcvtToUint | Opcode::UaddOverflowTrap
-        )
+    let is_kept = |opcode: &Opcode| match opcode {
+        FcvtToSint | FcvtToUint | UaddOverflowTrap => traps,
+        Iconst | F32const | F64const | Vconst => constants,
+        _ => true,
     };
-    let pure: Vec<Opcode> = pure_opcodes()
-        .filter(|&opcode| (traps || !is_trap(opcode)) && is_kept(opcode))
-        .collect();
+    let pure: Vec<Opcode> = pure_opcodes().filter(is_kept).collect();
     [&pure[..], &COMMON, &COMMON, &FLOAT_ARITHMETIC].concat()
 }
 
 fn scalars(dice: &mut Dice<'_, '_>) -> Menu {
     use types::{F32, F64, I8, I16, I32, I64, I128};
     Menu {
-        opcodes: opcodes(dice, |_| true),
+        opcodes: opcodes(dice, true),
         types: vec![I8, I16, I32, I32, I64, I64, I8, I16, I32, I64, I128, F32, F64],
         constants: true,
         plain: false,
@@ -364,27 +329,16 @@ fn vectors(dice: &mut Dice<'_, '_>) -> (Style, Menu) {
         }
     };
     all.push(types::I32);
-    let is_constant = |opcode| {
-        matches!(
-            opcode,
-            Opcode::Iconst | Opcode::F32const | Opcode::F64const | Opcode::Vconst
-        )
-    };
     let menu = Menu {
-        opcodes: opcodes(dice, |opcode| constants || !is_constant(opcode)),
+        opcodes: opcodes(dice, constants),
         types: all,
         constants,
         plain: dice.chance(1, 2),
     };
     let floats = if constants { Floats::Strict } else { Floats::Any };
-    let intrinsics = !constants;
-    (
-        Style {
-            intrinsics,
-            ..programs(floats, false)
-        },
-        menu,
-    )
+    let mut style = programs(floats, false);
+    style.intrinsics = !constants;
+    (style, menu)
 }
 
 impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
@@ -393,7 +347,6 @@ impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
             g: Generator::new(dice, isa, Some(menu)),
             style,
             params: Vec::new(),
-            counters: Vec::new(),
             bases: Vec::new(),
             open: Vec::new(),
             last: None,
@@ -467,10 +420,9 @@ impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
     }
 
     fn memory_body(&mut self) {
-        let bases = if self.style.pure {
-            self.dice.one_of(&[1, 1, 2, 2, 2, 3])
-        } else {
-            self.dice.range(1, 4)
+        let bases = match self.style.pure {
+            true => self.dice.one_of(&[1, 1, 2, 2, 2, 3]),
+            false => self.dice.range(1, 4),
         };
         for _ in 0..bases {
             self.add_base();
@@ -514,19 +466,15 @@ impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
             self.fill(slot);
         }
         for _ in 0..self.dice.range(4, 30) {
-            self.statement(0, None, true);
+            self.statement(0, true);
         }
     }
 
     /// Returns a value that depends on the last ones of an integer type.
     fn digest(&mut self) -> Option<Value> {
         let ty = self.some_type();
-        let of_type = self
-            .scope
-            .iter()
-            .copied()
-            .filter(|&value| self.type_of(value) == ty && ty.lane_type().is_int());
-        let mut values: Vec<Value> = of_type.collect();
+        let is_same = |value: &Value| self.type_of(*value) == ty && ty.lane_type().is_int();
+        let mut values: Vec<Value> = self.scope.iter().copied().filter(is_same).collect();
         let first = values.pop()?;
         let add = |sum: Value, (number, value): (usize, Value)| match number % 2 {
             0 => self.cursor().ins().bxor(sum, value),
@@ -565,9 +513,8 @@ impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
     }
 
     fn brif(&mut self, test: Value, yes: (Block, &[Value]), no: (Block, &[Value])) {
-        let [a, b] =
-            [yes, no].map(|(_, values)| values.iter().map(|&value| BlockArg::Value(value)).collect::<Vec<_>>());
-        self.cursor().ins().brif(test, yes.0, &a, no.0, &b);
+        let args = |values: &[Value]| values.iter().map(|&value| BlockArg::Value(value)).collect::<Vec<_>>();
+        self.cursor().ins().brif(test, yes.0, &args(yes.1), no.0, &args(no.1));
     }
 
     fn table(&mut self, index: Value, blocks: &[Block]) {
@@ -581,14 +528,6 @@ impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
     fn add_slot(&mut self, size: u32) -> StackSlot {
         self.func
             .create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, size, 6))
-    }
-
-    fn region(&mut self, number: u32) -> AliasRegion {
-        let region = AliasRegionData {
-            user_id: number + 20,
-            description: format!("array{number}").into(),
-        };
-        self.func.dfg.alias_regions.insert(region)
     }
 
     fn external(&mut self, name: ExternalName, signature: Signature) -> FuncRef {
@@ -636,8 +575,7 @@ impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
     fn convert(&mut self, value: Value, to: Type) -> Value {
         let from = self.type_of(value);
         let extend = self.dice.chance(1, 2);
-        let mut flags = MemFlagsData::new();
-        flags.set_endianness(cranelift_codegen::ir::Endianness::Little);
+        let flags = MemFlagsData::new().with_endianness(Endianness::Little);
         match (from, to) {
             _ if from == to => value,
             (types::F32, _) => {
@@ -656,28 +594,24 @@ impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
 
     /// Adds the operation of a reduction.
     fn reduce(&mut self, sum: Value, value: Value) -> Value {
+        use Opcode::{Band, Bor, Bxor, Iadd, Imul, Isub, Smax, Smin, Umax, Umin};
+        const INTS: [Opcode; 12] = [Iadd, Iadd, Isub, Imul, Band, Bor, Bxor, Bxor, Smin, Smax, Umin, Umax];
         let ty = self.type_of(sum);
-        if ty.lane_type().is_float() {
-            let opcodes: &[Opcode] = match self.style.floats {
-                Floats::None if !ty.is_vector() => {
-                    let test = self.cursor().ins().fcmp(FloatCC::LessThan, sum, value);
-                    return self.cursor().ins().select(test, sum, value);
-                }
-                Floats::None => &FLOAT_ARITHMETIC[3..],
-                _ => &FLOAT_ARITHMETIC,
-            };
-            let opcode = self.dice.one_of(opcodes);
-            return self.binary(opcode, sum, value);
-        }
-        if !self.style.pure && !ty.is_vector() && self.dice.chance(1, 6) {
+        let opcodes: &[Opcode] = match (ty.lane_type().is_float(), self.style.floats) {
+            (true, Floats::None) if !ty.is_vector() => {
+                let test = self.cursor().ins().fcmp(FloatCC::LessThan, sum, value);
+                return self.cursor().ins().select(test, sum, value);
+            }
+            (true, Floats::None) => &FLOAT_ARITHMETIC[3..],
+            (true, _) => &FLOAT_ARITHMETIC,
+            (false, _) => &INTS,
+        };
+        if !self.style.pure && ty.is_int() && !ty.is_vector() && self.dice.chance(1, 6) {
             let test = self.compare();
             return self.cursor().ins().select(test, sum, value);
         }
-        use Opcode::{Band, Bor, Bxor, Iadd, Imul, Isub, Smax, Smin, Umax, Umin};
-        let opcode = self
-            .dice
-            .one_of(&[Iadd, Iadd, Isub, Imul, Band, Bor, Bxor, Bxor, Smin, Smax, Umin, Umax]);
-        match opcode != Isub && self.dice.chance(1, 6) {
+        let opcode = self.dice.one_of(opcodes);
+        match opcode != Isub && ty.is_int() && self.dice.chance(1, 6) {
             true => self.binary(opcode, value, sum),
             false => self.binary(opcode, sum, value),
         }
@@ -685,8 +619,7 @@ impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
 
     fn binary(&mut self, opcode: Opcode, a: Value, b: Value) -> Value {
         let ty = self.type_of(a);
-        let data = cranelift_codegen::ir::InstructionData::Binary { opcode, args: [a, b] };
-        let inst = self.append(data, ty);
+        let (inst, _) = self.cursor().ins().Binary(opcode, ty, a, b);
         self.func.dfg.first_result(inst)
     }
 
@@ -716,38 +649,38 @@ impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
         } else {
             self.cursor().ins().call(callee, &args)
         };
-        let results = self.func.dfg.inst_results(inst).to_vec();
-        self.scope.extend(results);
+        self.push_results(inst);
     }
 
     fn intrinsic(&mut self) {
-        let (name, params, result) = self.dice.one_of(INTRINSICS);
-        let mut signature = Signature::new(CallConv::Fast);
-        signature.params.extend(params.iter().map(|&ty| AbiParam::new(ty)));
-        signature.returns.extend(result.map(AbiParam::new));
-        let Some(mut args) = self.values(params) else { return };
+        let names: Vec<&str> = INTRINSICS.split(' ').collect();
+        let name = self.dice.one_of(&names);
+        let Ok(info) = intrinsics::Builder::find(name) else {
+            return;
+        };
+        let signature = intrinsics::signature(info);
+        let params: Vec<Type> = signature.params.iter().map(|param| param.value_type).collect();
+        let Some(mut args) = self.values(&params) else { return };
         let callee = self.external(ExternalName::testcase(format!("__builtin_npu_{name}")), signature);
-        let slot = (name == "block_storev16i32_masked").then(|| self.add_slot(64));
-        if let Some(slot) = slot {
+        let flags = MemFlagsData::trusted();
+        let stores = name == "block_storev16i32_masked";
+        if stores {
+            let slot = self.add_slot(64);
             // The lanes that the mask disables keep another vector.
             let old = self.any(types::I32X16);
             args[0] = self.cursor().ins().stack_addr(types::I32, slot, 0);
-            self.cursor().ins().store(MemFlagsData::trusted(), old, args[0], 0);
+            self.cursor().ins().store(flags, old, args[0], 0);
         } else if name.starts_with("shuffle") {
             // An index above 15 is undefined.
             let fifteen = self.int(types::I32, 15);
             let all = self.cursor().ins().splat(types::I32X16, fifteen);
             args[1] = self.cursor().ins().band(args[1], all);
         }
-        let inst = self.cursor().ins().call(callee, &args);
-        let results = self.func.dfg.inst_results(inst).to_vec();
-        self.scope.extend(results);
-        if slot.is_some() {
-            let stored = self
-                .cursor()
-                .ins()
-                .load(types::I32X16, MemFlagsData::trusted(), args[0], 0);
-            self.scope.push(stored);
+        let mut inst = self.cursor().ins().call(callee, &args);
+        if stores {
+            let stored = self.cursor().ins().load(types::I32X16, flags, args[0], 0);
+            inst = self.func.dfg.value_def(stored).unwrap_inst();
         }
+        self.push_results(inst);
     }
 }

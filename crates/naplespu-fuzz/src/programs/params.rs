@@ -16,22 +16,15 @@ pub const BASES: [u32; 4] = [0x5000_0000, 0x7fff_e000, 0x7fff_e000, 0xb000_0000]
 /// to four times.
 const TRIPS: [i64; 20] = [0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 18, 31, 32, 33, 47, 48, 64, 100];
 
-/// The first value of a counter.
-#[derive(Clone, Copy, Debug)]
-pub enum Start {
-    /// A constant.
-    Constant(i64),
-    /// The parameter with this number.
-    Param(usize),
-}
-
 /// The counter of a loop and its exit test.
 #[derive(Clone, Copy, Debug)]
 pub struct Count {
     /// The type of the counter.
     pub ty: Type,
-    /// The first value.
-    pub start: Start,
+    /// The first value, if `param` is `None`.
+    pub start: i64,
+    /// The number of the parameter that is the first value.
+    pub param: Option<usize>,
     /// The increment of each iteration.
     pub step: i64,
     /// The condition code of `counter, bound` under which the loop continues.
@@ -40,6 +33,13 @@ pub struct Count {
     pub more: i64,
     /// The largest trip count to choose.
     pub most: i64,
+}
+
+impl Count {
+    /// Returns the first value if it is constant.
+    pub fn first(&self) -> Option<i64> {
+        self.param.is_none().then_some(self.start)
+    }
 }
 
 /// A parameter.
@@ -98,39 +98,29 @@ pub fn trips(dice: &mut Dice<'_, '_>, most: i64) -> i64 {
 
 /// Returns a bound that gives a loop this trip count, if the loop is entered.
 pub fn bound(dice: &mut Dice<'_, '_>, count: &Count, start: i64, trips: i64) -> i64 {
-    use IntCC::*;
-    let size = count.step.abs();
-    let met = start.wrapping_add(count.step.wrapping_mul(trips + count.more));
-    let slack = dice.range(0, size - 1);
-    let up = count.step > 0;
+    use IntCC::{Equal, NotEqual};
+    let step = |count: &Count, times: i64| start.wrapping_add(count.step.wrapping_mul(times));
+    let met = step(count, trips + count.more);
+    let up = [IntCC::SignedLessThan, IntCC::UnsignedLessThan].contains(&count.stays.without_equal());
+    // The bound may be between two values of the counter. With equality, the counter passes it.
+    let is_equal_too = count.stays != count.stays.without_equal();
+    let slack = dice.range(0, count.step.abs() - 1) + i64::from(is_equal_too);
     let number = match count.stays {
-        SignedLessThan | UnsignedLessThan if up => met.wrapping_sub(slack),
-        SignedLessThanOrEqual | UnsignedLessThanOrEqual if up => met.wrapping_sub(slack + 1),
-        SignedGreaterThan | UnsignedGreaterThan if !up => met.wrapping_add(slack),
-        SignedGreaterThanOrEqual | UnsignedGreaterThanOrEqual if !up => met.wrapping_add(slack + 1),
         NotEqual => met,
-        Equal => start.wrapping_add(count.step.wrapping_mul(count.more.max(0))),
+        Equal => step(count, count.more.max(0)),
+        _ if up == (count.step > 0) => met.wrapping_sub(slack * count.step.signum()),
         // Counters that reach the bound only by wrapping around.
         _ => match dice.below(3) {
             0 => 0,
             1 => dice.range(-3, 3),
-            _ => start.wrapping_sub(count.step.wrapping_mul(dice.range(1, 8))),
+            _ => step(count, -dice.range(1, 8)),
         },
     };
     let number = match dice.below(24) {
-        0 => dice.one_of(&[
-            0,
-            -1,
-            1,
-            i64::MAX,
-            i64::MIN,
-            0x7fff_ffff,
-            -0x8000_0000,
-            0x7fff,
-            -0x8000,
-            127,
-            -128,
-        ]),
+        0 => {
+            let limit = dice.one_of(&[0, 1, 127, 0x7fff, 0x7fff_ffff, i64::MAX]);
+            if dice.chance(1, 2) { limit } else { !limit }
+        }
         1 => number.wrapping_add(dice.range(-2, 2)),
         _ => number,
     };
@@ -142,10 +132,7 @@ pub fn arguments(dice: &mut Dice<'_, '_>, params: &[Param], memory: u32) -> Vec<
     let places = places(dice, params);
     let mut numbers: Vec<i64> = vec![0; params.len()];
     let mut counted: Vec<i64> = vec![0; params.len()];
-    let start = |numbers: &[i64], count: &Count| match count.start {
-        Start::Constant(number) => number,
-        Start::Param(index) => numbers.get(index).copied().unwrap_or(0),
-    };
+    let start = |numbers: &[i64], count: &Count| count.param.map_or(count.start, |index| numbers[index]);
     let mut all: Vec<Lanes> = Vec::new();
     for (at, param) in params.iter().enumerate() {
         let ty = param.ty();

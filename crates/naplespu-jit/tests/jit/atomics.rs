@@ -19,8 +19,8 @@ fn in_all_orders(clif: &str, number: i32, threads: usize, check: impl Fn(&[Vec<D
     for level in ["none", "speed"] {
         let mut module = with_flags(&[("opt_level", level)]);
         let func = define(&mut module, clif);
-        for round in 0..=schedules().len() {
-            match schedules().get(round) {
+        for iteration in 0..=schedules().len() {
+            match schedules().get(iteration) {
                 Some(schedule) => module.set_schedule(schedule.clone()),
                 None => module.set_timing(Some(TimingConfig::default())),
             }

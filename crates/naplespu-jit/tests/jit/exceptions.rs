@@ -28,7 +28,7 @@ block2:
 
 /// A loop with `v0` iterations. Each iteration catches an exception thrown at a depth of the
 /// remaining iterations.
-fn rounds(name: &str, tag: u32) -> String {
+fn iterations(name: &str, tag: u32) -> String {
     format!(
         "function %{name}(i32, i32) -> i32 system_v {{
     sig0 = (i32, i32, i32) -> i32 system_v
@@ -56,26 +56,26 @@ block3:
 }
 
 /// Returns its result.
-fn expected(rounds: i32, start: i32, tag: i32) -> i32 {
-    let round = |left: i32| match left % 2 {
+fn expected(iterations: i32, start: i32, tag: i32) -> i32 {
+    let iteration = |left: i32| match left % 2 {
         // Thrown with the sum of the depths.
         0 => start + left * (left + 1) / 2,
         _ => tag + 1,
     };
-    (1..=rounds).map(round).sum::<i32>() + rounds
+    (1..=iterations).map(iteration).sum::<i32>() + iterations
 }
 
 #[test]
 fn a_function_that_is_defined_later_catches() {
     let mut module = module();
-    let first = define(&mut module, &rounds("first", 3));
+    let first = define(&mut module, &iterations("first", 3));
     define(&mut module, DEEP);
     let args = [5, 100].map(DataValue::I32);
     assert_eq!(
         module.call(first, &args).unwrap(),
         [DataValue::I32(expected(5, 100, 3))]
     );
-    let second = define(&mut module, &rounds("second", 8));
+    let second = define(&mut module, &iterations("second", 8));
     assert_eq!(
         module.call(second, &args).unwrap(),
         [DataValue::I32(expected(5, 100, 8))]
@@ -89,12 +89,12 @@ fn a_function_that_is_defined_later_catches() {
 #[test]
 fn a_function_that_is_defined_anew_catches() {
     let mut module = module();
-    let first = define(&mut module, &rounds("first", 3));
+    let first = define(&mut module, &iterations("first", 3));
     define(&mut module, DEEP);
     let args = [5, 100].map(DataValue::I32);
     let mut room = Vec::new();
     for tag in [3, 8, 3, 8] {
-        let mut ctx = Context::for_function(parse(&rounds("first", tag as u32)));
+        let mut ctx = Context::for_function(parse(&iterations("first", tag as u32)));
         module.redefine_function(first, &mut ctx).unwrap();
         let results = module.call(first, &args).unwrap();
         assert_eq!(results, [DataValue::I32(expected(5, 100, tag))]);
@@ -121,10 +121,12 @@ fn every_thread_unwinds_its_own_stack() {
     for algorithm in ["backtracking", "single_pass"] {
         let mut module = with_flags(&[("opt_level", "speed"), ("regalloc_algorithm", algorithm)]);
         define(&mut module, DEEP);
-        let rounds = define(&mut module, &rounds("rounds", 5));
+        let iterations = define(&mut module, &iterations("iterations", 5));
         for schedule in [Schedule::default(), Schedule::round_robin(1), Schedule::random(3, 20)] {
             module.set_schedule(schedule);
-            let results = module.call_threads(rounds, &[9, 1000].map(DataValue::I32), 8).unwrap();
+            let results = module
+                .call_threads(iterations, &[9, 1000].map(DataValue::I32), 8)
+                .unwrap();
             assert_eq!(results, vec![vec![DataValue::I32(expected(9, 1000, 5))]; 8]);
         }
     }

@@ -329,11 +329,11 @@ fn a_function_that_moves_out_of_reach_and_back_is_reached() {
     // Longer than the range of a branch.
     let wall = declare(&mut module, "wall", Linkage::Export, &words(0, 0));
     module.define_function_bytes(wall, 64, &[0; 300 << 10], &[]).unwrap();
-    for round in 0..4 {
-        redefine(&mut module, id, inner(4 + round)).unwrap();
-        assert_eq!(call(&mut module, outer, &[5]).unwrap(), 5 * (4 + round) + 1);
+    for iteration in 0..4 {
+        redefine(&mut module, id, inner(4 + iteration)).unwrap();
+        assert_eq!(call(&mut module, outer, &[5]).unwrap(), 5 * (4 + iteration) + 1);
         let place = module.function_address(id).unwrap();
-        assert_eq!(place == near, round % 2 == 1, "{place:#x}");
+        assert_eq!(place == near, iteration % 2 == 1, "{place:#x}");
         assert!(place == near || place > near + (300 << 10));
     }
 }

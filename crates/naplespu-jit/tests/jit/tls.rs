@@ -66,14 +66,14 @@ fn every_thread_has_its_own() {
             other => panic!("{other}"),
         };
         module.set_schedule(Schedule::random(3, 5));
-        for round in 1..=2 {
+        for iteration in 1..=2 {
             let results = module.call_threads(count, &[DataValue::I32(10)], threads).unwrap();
             for (thread, result) in results.iter().enumerate() {
-                let rounds = round * (thread % 8 + 10);
-                assert_eq!(number(&result[0]), 7 + rounds, "thread {thread}");
-                assert_eq!(number(&result[1]), 100 + rounds * (thread % 8), "thread {thread}");
+                let iterations = iteration * (thread % 8 + 10);
+                assert_eq!(number(&result[0]), 7 + iterations, "thread {thread}");
+                assert_eq!(number(&result[1]), 100 + iterations * (thread % 8), "thread {thread}");
                 let copy = |data| module.tls_address(data, thread).unwrap();
-                assert_eq!(module.read_word(copy(counter)) as usize, 7 + rounds);
+                assert_eq!(module.read_word(copy(counter)) as usize, 7 + iterations);
                 assert_eq!(module.read_word(copy(pair)), 0xaaaa_aaaa);
                 assert!(copy(pair).is_multiple_of(64));
             }

@@ -299,10 +299,10 @@ fn breakpoints_steps_and_the_end() {
     let mut session = Session::new(&[]);
     let looped = address("loop");
     assert_eq!(session.ask(&format!("Z0,{looped:x},4")), "OK");
-    for round in 1..=3 {
+    for iteration in 1..=3 {
         let stop = session.ask("vCont;c");
         assert!(stop.starts_with("T05") && stop.contains("swbreak"), "{stop}");
-        assert_eq!((session.pc(), session.register(0)), (looped, round));
+        assert_eq!((session.pc(), session.register(0)), (looped, iteration));
     }
     let stop = session.ask("vCont;s:1;c");
     assert!(stop.starts_with("T05"), "{stop}");

@@ -12,7 +12,7 @@ fn the_file_adds_up_to_the_summary() {
     let output = Command::new(env!("CARGO_BIN_EXE_clif-util"))
         .args(["sim", "--timing", "--threads", "3", "--waits-json"])
         .arg(&file)
-        .arg("tests/cli/inputs/round.hex")
+        .arg("tests/cli/inputs/counted.hex")
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();

@@ -70,7 +70,7 @@ const CALLS: [(&str, i32, i32); 31] = [
 const MODULES: [&str; 3] = ["ordinary_c", "ordinary_cpp", "ordinary_rust"];
 
 /// The number of translations of each; the minimum counts.
-const ROUNDS: usize = 9;
+const ITERATIONS: usize = 9;
 
 fn repository() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -164,11 +164,11 @@ fn kernels() -> Result<(), Error> {
 }
 
 /// Returns the minimum time of several runs.
-fn least(mut round: impl FnMut() -> Result<(), Error>) -> Result<Duration, Error> {
+fn least(mut iteration: impl FnMut() -> Result<(), Error>) -> Result<Duration, Error> {
     let mut least = Duration::MAX;
-    for _ in 0..ROUNDS {
+    for _ in 0..ITERATIONS {
         let start = Instant::now();
-        round()?;
+        iteration()?;
         least = least.min(start.elapsed());
     }
     Ok(least)

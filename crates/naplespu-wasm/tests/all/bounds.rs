@@ -27,7 +27,7 @@ fn text(memory: &str) -> String {
             local.get 0 i32.const 8 i32.store8 offset=5
         end
         local.get 0 i32.load8_u offset=7)
-    (func (export "rounds") (param i32 i32) (result i32)
+    (func (export "iterations") (param i32 i32) (result i32)
         (local i32 i32)
         local.get 0 i32.load8_u offset=12 local.set 2
         local.get 0 local.set 3
@@ -84,7 +84,16 @@ fn text(memory: &str) -> String {
 }
 
 const FUNCTIONS: [&str; 10] = [
-    "arms", "rounds", "masked", "beyond", "wraps", "shared", "first", "second", "summed", "scaled",
+    "arms",
+    "iterations",
+    "masked",
+    "beyond",
+    "wraps",
+    "shared",
+    "first",
+    "second",
+    "summed",
+    "scaled",
 ];
 
 /// A memory that detects accesses out of bounds.
@@ -107,11 +116,11 @@ impl Model {
                 }
                 *self.at(a, 7)?
             }
-            "rounds" => {
+            "iterations" => {
                 let mut sum = u32::from(*self.at(a, 12)?);
-                for round in 0..b {
+                for iteration in 0..b {
                     sum += u32::from(*self.at(a, 11)?);
-                    *self.at(a.wrapping_add(5 * round), 2)? = (b - round) as u8;
+                    *self.at(a.wrapping_add(5 * iteration), 2)? = (b - iteration) as u8;
                 }
                 return Some(sum + u32::from(*self.at(a, 10)?));
             }
@@ -147,7 +156,7 @@ fn accesses_near_the_bounds() {
         let (mut trapped, mut returned) = (0, 0);
         // All indices around the end, then others.
         let around = |name: &'static str| {
-            let least = u32::from(name == "rounds");
+            let least = u32::from(name == "iterations");
             (0xffe8..=0x1_0000).flat_map(move |a| [(name, a, least), (name, a, least + 1)])
         };
         let mut cases: Vec<(&str, u32, u32)> = FUNCTIONS.into_iter().flat_map(around).collect();
@@ -162,7 +171,7 @@ fn accesses_near_the_bounds() {
             let b = match name {
                 "arms" | "first" | "second" => random(2),
                 "summed" => random(24),
-                "rounds" => 1 + random(8),
+                "iterations" => 1 + random(8),
                 _ => random(2) * 0xff00_0000 + random(1 << 24),
             };
             cases.push((name, a, b));
@@ -209,7 +218,7 @@ fn checks_that_are_left() {
         .iter()
         .map(|(_, ctx)| ctx.func.display().to_string());
     let counts: Vec<usize> = texts.map(|text| checks(&text)).collect();
-    // `arms`: one before, one in each arm, one after. `rounds`: one before the loop and two in it,
+    // `arms`: one before, one in each arm, one after. `iterations`: one before the loop and two in it,
     // since only the end of a loop shows whether a local changes in it; none after it. `shared`:
     // one that covers the last access.
     assert_eq!(counts[..10], [4, 3, 0, 1, 1, 1, 1, 1, 1, 1]);

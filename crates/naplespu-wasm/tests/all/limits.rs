@@ -726,7 +726,7 @@ fn loops_at_the_end_of_the_memory() {
         for (number, (step, offset, _, store)) in loops.iter().enumerate() {
             // By trip count, and up to an end address.
             functions += &format!(
-                "(func (export \"rounds{number}\") (param i32 i32) (result i32) (local i32)
+                "(func (export \"iterations{number}\") (param i32 i32) (result i32) (local i32)
                     loop
                         local.get 0 local.get 2 {store} offset={offset}
                         local.get 2 i32.const 1 i32.add local.tee 2 global.set $done
@@ -761,37 +761,37 @@ fn loops_at_the_end_of_the_memory() {
             let mut run = Run::new(&text, level);
             for (number, &(step, offset, bytes, store)) in loops.iter().enumerate() {
                 let step = i64::from(step);
-                for rounds in [1, 2, 3, 4, 5, 16, 17, 33] {
+                for iterations in [1, 2, 3, 4, 5, 16, 17, 33] {
                     for slack in -3..=3i64 {
                         // The last iteration is at or near the last valid address; loops with a
                         // negative step end below 0.
                         let last = if step > 0 { (PAGE - offset - bytes) as i64 } else { 0 };
-                        let start = last - step * (rounds - 1) + slack * step.abs().min(2);
-                        for kind in ["rounds", "quiet", "sum"] {
+                        let start = last - step * (iterations - 1) + slack * step.abs().min(2);
+                        for kind in ["iterations", "quiet", "sum"] {
                             let what = format!(
-                                "{kind} {store} offset={offset} step {step}, {rounds} rounds, {slack}, {level}"
+                                "{kind} {store} offset={offset} step {step}, {iterations} iterations, {slack}, {level}"
                             );
                             // One byte, whatever the store is.
                             let bytes = if kind == "sum" { 1 } else { bytes };
-                            let inside = |round: i64| is_inside((start + step * round) as u32, offset, bytes);
-                            let reached = (0..rounds).take_while(|&round| inside(round)).count() as i64;
-                            let all = reached == rounds;
+                            let inside = |iteration: i64| is_inside((start + step * iteration) as u32, offset, bytes);
+                            let reached = (0..iterations).take_while(|&iteration| inside(iteration)).count() as i64;
+                            let all = reached == iterations;
                             run.word("clear", &[0]).unwrap();
-                            let result = run.word(&format!("{kind}{number}"), &[start as u32, rounds as u32]);
-                            assert_eq!(result, all.then_some(rounds as u32), "{what}");
-                            if kind == "rounds" {
+                            let result = run.word(&format!("{kind}{number}"), &[start as u32, iterations as u32]);
+                            assert_eq!(result, all.then_some(iterations as u32), "{what}");
+                            if kind == "iterations" {
                                 assert_eq!(run.word("done", &[0]), Some(reached as u32), "{what}");
                             }
                             if kind == "quiet" {
                                 // Exactly the iterations before the trap have stored.
-                                for round in [reached - 1, reached, reached + 1] {
-                                    if round >= 0 && round < rounds && inside(round) {
-                                        let at = (start + step * round) as u32 + offset as u32;
-                                        let stored = round < reached;
+                                for iteration in [reached - 1, reached, reached + 1] {
+                                    if iteration >= 0 && iteration < iterations && inside(iteration) {
+                                        let at = (start + step * iteration) as u32 + offset as u32;
+                                        let stored = iteration < reached;
                                         assert_eq!(
                                             run.word("byte", &[at]),
                                             Some(stored.into()),
-                                            "{what}, round {round}"
+                                            "{what}, iteration {iteration}"
                                         );
                                     }
                                 }

@@ -501,10 +501,10 @@ fn many_operations_in_a_row() {
     const INPUTS: usize = 4;
     const STEPS: usize = 24;
     const RESULTS: usize = 4;
-    let rounds = std::env::var("SIMD_ROUNDS").map_or(40, |rounds| rounds.parse().unwrap());
-    for round in 1..=rounds {
+    let iterations = std::env::var("SIMD_ITERATIONS").map_or(40, |iterations| iterations.parse().unwrap());
+    for iteration in 1..=iterations {
         let mut single = store("none");
-        let mut random = Random(round * 0x9e37_79b9);
+        let mut random = Random(iteration * 0x9e37_79b9);
         let mut steps: Vec<Step> = Vec::new();
         for at in 0..STEPS {
             let (instruction, arity) = random.instruction();
@@ -567,7 +567,7 @@ fn many_operations_in_a_row() {
                 assert_eq!(
                     found,
                     expected,
-                    "round {round}, {level}, {:x?}\n{text}",
+                    "iteration {iteration}, {level}, {:x?}\n{text}",
                     &values[..INPUTS]
                 );
             }

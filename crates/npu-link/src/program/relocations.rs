@@ -24,7 +24,7 @@ fn tombstone(section: &str) -> u32 {
 }
 
 /// The maximum number of times that sections are placed because veneers enlarged them.
-const ROUNDS: usize = 16;
+const ITERATIONS: usize = 16;
 
 /// The branches of each section that need a veneer after the section: the target, and the index of
 /// the veneer among those of the section.
@@ -50,13 +50,13 @@ impl Linking<'_> {
     pub(super) fn place(mut self, kept: &[Vec<bool>]) -> Result<Program, Vec<ProgramError>> {
         let mut veneers: Veneers = HashMap::new();
         let mut plan = self.plan(kept, &veneers)?;
-        for _ in 0..ROUNDS {
+        for _ in 0..ITERATIONS {
             if !self.add_veneers(&plan, &mut veneers) {
                 return self.apply(plan, &veneers);
             }
             plan = self.plan(kept, &veneers)?;
         }
-        let what = format!("branches are still out of reach after sections were placed {ROUNDS} times");
+        let what = format!("branches are still out of reach after sections were placed {ITERATIONS} times");
         Err(vec![ProgramError::Internal(what)])
     }
 

@@ -19,7 +19,7 @@ const BASE: u32 = 0x1000;
 /// The address of the leaf function of the call loop.
 const LEAF: u32 = BASE + 24;
 const INSTRUCTIONS: u64 = 50_000_000;
-const ROUNDS: u32 = 5;
+const ITERATIONS: u32 = 5;
 
 /// Measures a run of a machine, with or without translations (feature `jit`).
 fn timed(body: &[u32], config: &Config, translates: bool, run: impl Fn(&mut Machine)) -> Option<(f64, Machine)> {
@@ -60,7 +60,7 @@ fn measure(name: &str, body: &[u32]) {
     }
     let [mut best, mut best_translated, mut best_plain] = [f64::INFINITY; 3];
     let mut last = None;
-    for _ in 0..ROUNDS {
+    for _ in 0..ITERATIONS {
         let Some(mut plain) = Plain::new(BASE, &looped(body), &REGISTERS, &VECTORS) else {
             return;
         };
@@ -113,7 +113,7 @@ fn measure_threads(name: &str, body: &[u32], coherent: bool) {
     };
     let mut best = [f64::INFINITY; 2];
     let mut last = None;
-    for _ in 0..ROUNDS {
+    for _ in 0..ITERATIONS {
         for (best, translates) in best.iter_mut().zip([false, true]) {
             let run = |machine: &mut Machine| {
                 machine.enable(0, u32::MAX);
@@ -150,7 +150,7 @@ fn measure_cores(name: &str, body: &[u32]) {
     for &translates in translations {
         let mut best = [f64::INFINITY; HOST_THREADS.len()];
         let mut beside = 0;
-        for _ in 0..ROUNDS {
+        for _ in 0..ITERATIONS {
             for (best, host_threads) in best.iter_mut().zip(HOST_THREADS) {
                 let config = Config {
                     cores: CORES,
@@ -194,7 +194,7 @@ fn measure_steps(name: &str, body: &[u32]) {
     }
     const STEPS: usize = 8_000_000;
     let mut best = f64::INFINITY;
-    for _ in 0..ROUNDS {
+    for _ in 0..ITERATIONS {
         let Some(mut machine) = prepared(body, Config::default()) else {
             return;
         };
@@ -271,7 +271,7 @@ fn measure_operations(name: &str) {
             let register = |k: u32| 4 + k % COPIES;
             let body: Vec<u32> = (0..COPIES).map(|k| copy(register(k), register(k + 10), k)).collect();
             let mut best = f64::INFINITY;
-            for _ in 0..ROUNDS {
+            for _ in 0..ITERATIONS {
                 let run = |machine: &mut Machine| {
                     let thread = machine.thread_mut(0);
                     thread.set_scalar(SReg::RM, mask);

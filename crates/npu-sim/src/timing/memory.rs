@@ -380,7 +380,11 @@ impl Controller {
             Transaction::Instruction => self.next_line_at > now,
             Transaction::Io => self.next_io_at > now,
             Transaction::StoreMiss | Transaction::LoadMiss if self.set_is_busy(set_of(request.line), now) => true,
-            _ => {
+            Transaction::StoreMiss
+            | Transaction::LoadMiss
+            | Transaction::Replacement
+            | Transaction::Flush
+            | Transaction::Invalidate => {
                 let line = request.line;
                 let mut ending = (0..self.ending.len()).filter_map(|index| self.ending.get(index));
                 let is_same = |r: &Request| r.line == line && !r.short && r.kind != Transaction::Instruction;
@@ -489,11 +493,16 @@ impl Controller {
     pub fn next_event(&self) -> u64 {
         let mut next = self.ending.front().map_or(u64::MAX, |&(_, end)| end);
         if self.pending != 0 {
-            let from = |r: &Request| match r.kind {
-                Transaction::Instruction => r.from.max(self.next_line_at),
-                Transaction::Io => r.from.max(self.next_io_at),
-                _ => r.from,
+            let turn = |kind| match kind {
+                Transaction::Instruction => self.next_line_at,
+                Transaction::Io => self.next_io_at,
+                Transaction::StoreMiss
+                | Transaction::LoadMiss
+                | Transaction::Replacement
+                | Transaction::Flush
+                | Transaction::Invalidate => 0,
             };
+            let from = |r: &Request| r.from.max(turn(r.kind));
             let first = self.queues.iter().filter_map(|q| q.front()).map(from).min();
             next = next.min(first.unwrap_or(u64::MAX).max(self.free_at));
         }

@@ -53,7 +53,7 @@ pub use chrome::ChromeTrace;
 pub use config::TimingConfig;
 pub use kanata::KanataTrace;
 pub use network::NetworkCounters;
-pub use report::{FunctionCounters, Report, STALLS, Stall, ThreadCounters};
+pub use report::{FunctionCounters, Report, STALLS, Stall, ThreadCounters, counted};
 pub use sink::{Issue, NoSink, Sink, Sinks};
 pub use trip::{Leg, PLACES, Place};
 pub use waits::{Awaited, Wait, Waits, WaitsReport};

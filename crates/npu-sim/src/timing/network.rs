@@ -430,10 +430,12 @@ impl Network {
                 return None;
             }
             Action::Supply | Action::Upgrade => {
-                match action {
-                    Action::Upgrade => self.counters.upgrades += 1,
-                    _ => self.counters.second_level_hits += 1,
-                }
+                let count = if action == Action::Upgrade {
+                    &mut self.counters.upgrades
+                } else {
+                    &mut self.counters.second_level_hits
+                };
+                *count += 1;
                 self.keep(line, !own, answered, now);
                 self.send(Unit::Directory, response, &mut trip, now);
             }

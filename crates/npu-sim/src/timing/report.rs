@@ -213,6 +213,12 @@ impl Report {
     }
 }
 
+/// Returns a count with its noun, as `1 cycle` or `2 cycles`.
+pub fn counted(count: u64, noun: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{ending}")
+}
+
 fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
@@ -223,30 +229,36 @@ impl fmt::Display for Report {
         let total = &self.total;
         writeln!(
             f,
-            "{} cycles, {} instructions, {:.3} instructions a cycle",
-            self.cycles,
-            total.instructions,
+            "{}, {}, {:.3} instructions a cycle",
+            counted(self.cycles, "cycle"),
+            counted(total.instructions, "instruction"),
             self.ipc()
         )?;
-        let hits = |hits: u64, misses: u64| format!("{hits} hits, {misses} misses");
+        let hits = |hits: u64, misses: u64| {
+            let ending = if misses == 1 { "" } else { "es" };
+            format!("{}, {misses} miss{ending}", counted(hits, "hit"))
+        };
         writeln!(
             f,
-            "instruction cache: {}; data cache: {}; memory: {} reads, {} writes",
+            "instruction cache: {}; data cache: {}; memory: {}, {}",
             hits(total.instruction_hits, total.instruction_misses),
             hits(total.data_hits, total.data_misses),
-            self.memory_reads,
-            self.memory_writes
+            counted(self.memory_reads, "read"),
+            counted(self.memory_writes, "write")
         )?;
         if let Some(network) = &self.network {
+            let copies = match network.invalidations {
+                1 => "1 copy".to_owned(),
+                count => format!("{count} copies"),
+            };
             writeln!(
                 f,
-                "L2: {}; directory: {} lines from other cores, {} upgrades, {} copies taken away; links: {} messages, {} cycles waited",
+                "L2: {}; directory: {} from other cores, {}, {copies} taken away; links: {}, {} waited",
                 hits(network.second_level_hits, network.second_level_misses),
-                network.forwarded,
-                network.upgrades,
-                network.invalidations,
-                network.messages,
-                network.link_waits
+                counted(network.forwarded, "line"),
+                counted(network.upgrades, "upgrade"),
+                counted(network.messages, "message"),
+                counted(network.link_waits, "cycle")
             )?;
         }
         if total.vector_instructions != 0 {
@@ -274,8 +286,9 @@ impl fmt::Display for Report {
                 let waited: u64 = counters.stalls.iter().sum();
                 writeln!(
                     f,
-                    "thread {number}: {} instructions, {waited} cycles waited, {} of them for other threads",
-                    counters.instructions,
+                    "thread {number}: {}, {} waited, {} of them for other threads",
+                    counted(counters.instructions, "instruction"),
+                    counted(waited, "cycle"),
                     counters.stalled(Stall::Turn)
                 )?;
             }
@@ -283,8 +296,10 @@ impl fmt::Display for Report {
         for function in &self.functions {
             writeln!(
                 f,
-                "{}: {} cycles, {} instructions",
-                function.name, function.cycles, function.instructions
+                "{}: {}, {}",
+                function.name,
+                counted(function.cycles, "cycle"),
+                counted(function.instructions, "instruction")
             )?;
         }
         Ok(())

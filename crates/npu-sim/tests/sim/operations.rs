@@ -99,7 +99,7 @@ fn around(body: &[u32], (from, to): (u32, u32)) -> Vec<u32> {
 
 /// Runs a loop by all three methods and compares the results; returns whether most of its
 /// instructions were translated. `mask` is the lane mask.
-fn check(what: &str, words: &[u32], table: &[u32], rounds: u32, mask: u32) -> bool {
+fn check(what: &str, words: &[u32], table: &[u32], iterations: u32, mask: u32) -> bool {
     let ways = [Some(2), None, None].map(|after| {
         let mut machine = load(words, after);
         for (word, address) in table.iter().zip((TABLE..).step_by(4)) {
@@ -109,14 +109,19 @@ fn check(what: &str, words: &[u32], table: &[u32], rounds: u32, mask: u32) -> bo
         for register in 0..8 {
             thread.set_vector(vreg(register), Lanes([0x1234_5678; 16]));
         }
-        for (register, value) in [(59, mask), (COUNT as u8, rounds), (FROM as u8, TABLE), (TO as u8, DATA)] {
+        for (register, value) in [
+            (59, mask),
+            (COUNT as u8, iterations),
+            (FROM as u8, TABLE),
+            (TO as u8, DATA),
+        ] {
             thread.set_scalar(sreg(register), value);
         }
         thread.set_pc(BASE);
         machine
     });
     let [mut translated, mut fast, mut defined] = ways;
-    let steps = u64::from(rounds) * words.len() as u64;
+    let steps = u64::from(iterations) * words.len() as u64;
     let ended = defined.run_traced(0, steps, &mut |_| {});
     let context = format!("{what}, lanes {mask:#06x}");
     for (machine, way) in [(&mut fast, "fast interpreter"), (&mut translated, "translation")] {
@@ -137,7 +142,7 @@ fn pairs() -> Vec<u32> {
 #[test]
 fn scalar_operations_agree() {
     let table = pairs();
-    let rounds = (CORNERS.len() * CORNERS.len()) as u32;
+    let iterations = (CORNERS.len() * CORNERS.len()) as u32;
     let mut translated = 0;
     for op in operations().filter(|&op| !ends(op)) {
         let code = op as u32;
@@ -152,7 +157,7 @@ fn scalar_operations_agree() {
             &format!("{op:?} of scalars"),
             &around(&registers, (8, 4)),
             &table,
-            rounds,
+            iterations,
             0xffff,
         ));
         if code >= 32 {
@@ -199,13 +204,13 @@ fn lines() -> (Vec<u32>, u32) {
     for (chunk, scalar) in all.chunks_exact(16).zip(CORNERS) {
         add(chunk, Some(scalar));
     }
-    let rounds = (table.len() / 32) as u32;
-    (table, rounds)
+    let iterations = (table.len() / 32) as u32;
+    (table, iterations)
 }
 
 #[test]
 fn vector_operations_agree() {
-    let (table, rounds) = lines();
+    let (table, iterations) = lines();
     let mut translated = 0;
     for op in operations().filter(|&op| !ends(op)) {
         let code = op as u32;
@@ -234,7 +239,7 @@ fn vector_operations_agree() {
                     &format!("{op:?} of {what}"),
                     &around(&body, (128, 64)),
                     &table,
-                    rounds,
+                    iterations,
                     mask,
                 ));
             }
@@ -250,7 +255,7 @@ fn vector_operations_agree() {
                 &format!("{op:?} of {what} to a scalar"),
                 &around(&body, (128, 4)),
                 &table,
-                rounds,
+                iterations,
                 0xffff,
             ));
         }
@@ -276,7 +281,7 @@ fn vector_operations_agree() {
 /// Tests compares and moves that set the lane mask, and operations under it.
 #[test]
 fn masks_agree() {
-    let (table, rounds) = lines();
+    let (table, iterations) = lines();
     let rm = 59;
     let work = [rr(ADD, 3, 1, 2) | 7 << 1, mem(STORE_VECTOR, 3, TO, 0)];
     let all = movei(rm, 0xffff);
@@ -306,7 +311,7 @@ fn masks_agree() {
             body.extend(&extra);
             body.extend(work);
             body.push(all);
-            check(what, &around(&body, (128, 64)), &table, rounds, 0xffff);
+            check(what, &around(&body, (128, 64)), &table, iterations, 0xffff);
         }
     }
 }
@@ -374,8 +379,8 @@ fn accesses_agree() {
 
 /// Checks like [`check`], with space for a vector.
 fn check_access(what: &str, words: &[u32], table: &[u32], mask: u32) {
-    let rounds = table.len() as u32;
-    let steps = u64::from(rounds) * words.len() as u64;
+    let iterations = table.len() as u32;
+    let steps = u64::from(iterations) * words.len() as u64;
     let prepared = |after| {
         let mut machine: Machine = load(words, after);
         for (word, address) in table.iter().zip((TABLE..).step_by(4)) {
@@ -391,7 +396,7 @@ fn check_access(what: &str, words: &[u32], table: &[u32], mask: u32) {
         );
         let registers = [
             (59, mask),
-            (COUNT as u8, rounds),
+            (COUNT as u8, iterations),
             (FROM as u8, TABLE),
             (TO as u8, DATA),
             (14, DATA + 0x800),

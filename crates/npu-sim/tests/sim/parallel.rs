@@ -154,8 +154,8 @@ fn agree(seeds: std::ops::Range<u64>, sharing: Sharing) -> (u64, u64) {
         let quantum = [128, 128, 40, 1 + random.below(60)][random.below(4) as usize];
         let limits: Vec<u64> = (0..8).map(|_| u64::from(1000 + random.below(200_000))).collect();
         let mut machines = [1, 2, 4].map(|threads| (prepared(seed, sharing, threads), Schedule::round_robin(quantum)));
-        for (round, limit) in limits.into_iter().enumerate() {
-            if round == 6 {
+        for (iteration, limit) in limits.into_iter().enumerate() {
+            if iteration == 6 {
                 // Interrupted turns continue with their remaining instructions.
                 for (machine, _) in &mut machines {
                     for number in 0..machine.threads() {

@@ -321,12 +321,12 @@ fn threads_agree_in_a_run_and_in_steps() {
     for seed in 40_000..41_000 {
         let mut whole = prepared_threads(seed);
         let mut steps = prepared_threads(seed);
-        let rounds = 100;
+        let iterations = 100;
         // One instruction of each ready thread in turn, like round-robin with quantum 1.
         let mut going: Vec<bool> = (0..steps.threads()).map(|k| steps.is_enabled(k)).collect();
         let mut executed = 0;
         let mut full = false;
-        for _ in 0..rounds {
+        for _ in 0..iterations {
             for (number, going) in going.iter_mut().enumerate() {
                 if !*going || steps.thread(number).is_waiting() || full {
                     continue;
@@ -469,8 +469,8 @@ fn damaged_images_are_refused_with_places() {
         format!("0x00000400,0x{}\n", digits(128)),
     ];
     let mut random = Random(3);
-    for round in 0..6000 {
-        let mut bytes = texts[round % texts.len()].clone().into_bytes();
+    for iteration in 0..6000 {
+        let mut bytes = texts[iteration % texts.len()].clone().into_bytes();
         for _ in 0..=random.below(4) {
             let place = random.below(bytes.len() as u32) as usize;
             match random.below(3) {

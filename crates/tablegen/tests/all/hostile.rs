@@ -209,7 +209,7 @@ fn mutations() {
     ];
     let seeds = seeds();
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
-    for round in 0..300 {
+    for iteration in 0..300 {
         let mut text = seeds[random.next(seeds.len())].clone();
         for _ in 0..=random.next(6) {
             let at = on_boundary(&text, random.next(text.len() + 1));
@@ -235,9 +235,9 @@ fn mutations() {
                     .diagnostics
                     .iter()
                     .any(|one| one.message.contains("could not be run"));
-                assert!(!broken, "round {round} panics:\n{text}");
+                assert!(!broken, "iteration {iteration} panics:\n{text}");
             }
-            Err(_) => panic!("round {round} panics:\n{text}"),
+            Err(_) => panic!("iteration {iteration} panics:\n{text}"),
         }
     }
 }
@@ -246,15 +246,18 @@ fn mutations() {
 fn grammar() {
     let mut random = Random(0x1234_5678_9ABC_DEF1);
     let mut accepted = 0;
-    for round in 0..400 {
+    for iteration in 0..400 {
         let bytes: Vec<u8> = (0..random.next(300)).map(|_| random.next(256) as u8).collect();
         let text = tablegen::fuzz::program(&bytes);
         let result = std::panic::catch_unwind(|| exercise(&text));
         let Ok(parsed) = result else {
-            panic!("round {round} panics:\n{text}");
+            panic!("iteration {iteration} panics:\n{text}");
         };
         let messages = parsed.render_diagnostics();
-        assert!(!messages.contains("could not be run"), "round {round} panics:\n{text}");
+        assert!(
+            !messages.contains("could not be run"),
+            "iteration {iteration} panics:\n{text}"
+        );
         accepted += usize::from(!parsed.has_errors());
     }
     // The test is of little use if the evaluator rejects most generated programs.

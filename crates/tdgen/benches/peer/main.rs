@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use synthetic::Kind;
 
-const ROUNDS: usize = 5;
+const ITERATIONS: usize = 5;
 
 /// The cost of a run.
 #[derive(Clone, Copy)]
@@ -90,7 +90,7 @@ fn run(program: &Path, mode: &str, input: &Path) -> Option<Cost> {
 /// alternate, so that other load affects all programs equally.
 fn least(programs: &[&Path], mode: &str, input: &Path) -> Vec<Option<Cost>> {
     let mut best: Vec<Option<Cost>> = vec![None; programs.len()];
-    for _ in 0..ROUNDS {
+    for _ in 0..ITERATIONS {
         for (program, best) in programs.iter().zip(&mut best) {
             if let Some(cost) = run(program, mode, input) {
                 *best = Some(best.map_or(cost, |old| Cost {

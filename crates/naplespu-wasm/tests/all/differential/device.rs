@@ -1,7 +1,7 @@
 //! Runs a module on the simulated device.
 
 use super::smith::{FUEL, FUEL_LEFT};
-use super::{Came, Kind, ROUNDS, Run, Seen, arguments};
+use super::{Came, ITERATIONS, Kind, Run, Seen, arguments};
 use cranelift_codegen::isa::CallConv;
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_naplespu::Isa;
@@ -124,14 +124,14 @@ pub fn run(module: &[u8], opt_level: &str) -> Result<Run, String> {
         _ => None,
     };
     exports.sort_by(|(one, _), (other, _)| one.cmp(other));
-    for round in 0..ROUNDS {
+    for iteration in 0..ITERATIONS {
         for (name, export) in &exports {
             let Extern::Func(function) = export else {
                 continue;
             };
             let ty = store.type_of(*function).map_err(|error| error.to_string())?.clone();
             let kinds: Vec<Kind> = ty.params.iter().map(kind).collect();
-            let args = arguments(name, round, &kinds);
+            let args = arguments(name, iteration, &kinds);
             let args: Vec<Value> = args.iter().zip(&ty.params).map(|(&arg, ty)| value(arg, *ty)).collect();
             if let Some(fuel) = fuel {
                 store

@@ -1,7 +1,7 @@
 //! Runs a module in `wasmtime`.
 
 use super::smith::{FUEL, FUEL_LEFT};
-use super::{Came, Kind, ROUNDS, Run, Seen, arguments};
+use super::{Came, ITERATIONS, Kind, Run, Seen, arguments};
 use wasmtime::{Config, Engine, Error, Extern, Instance, Module, Store, ThrownException, Trap, V128, Val, ValType};
 
 fn kind(ty: &ValType) -> Kind {
@@ -89,14 +89,14 @@ pub fn run(module: &[u8]) -> Run {
     // Modules of the generator export it.
     let fuel = instance.get_global(&mut store, FUEL_LEFT);
     exports.sort_by(|(one, _), (other, _)| one.cmp(other));
-    for round in 0..ROUNDS {
+    for iteration in 0..ITERATIONS {
         for (name, export) in &exports {
             let Extern::Func(function) = export else {
                 continue;
             };
             let ty = function.ty(&store);
             let kinds: Vec<Kind> = ty.params().map(|ty| kind(&ty)).collect();
-            let args = arguments(name, round, &kinds);
+            let args = arguments(name, iteration, &kinds);
             let args: Vec<Val> = args.iter().zip(ty.params()).map(|(&arg, ty)| value(arg, &ty)).collect();
             let mut results: Vec<Val> = ty.results().map(|ty| null(&ty)).collect();
             if let Some(fuel) = fuel {

@@ -178,12 +178,12 @@ impl Writer {
             ),
         };
         // A few iterations away, so that most loops end before the steps run out.
-        let rounds = self.one_of(&["0", "1", "2", "5", "8", "17"]);
+        let iterations = self.one_of(&["0", "1", "2", "5", "8", "17"]);
         if self.chance(3) {
             self.base();
         } else {
             self.line(&format!(
-                "{step} i32.const {rounds} i32.mul local.get {counter} i32.add"
+                "{step} i32.const {iterations} i32.mul local.get {counter} i32.add"
             ));
         }
         self.line(&format!("local.set {bound}"));

@@ -57,12 +57,12 @@ pub enum Kind {
 }
 
 /// The number of calls of each function.
-const ROUNDS: u64 = 3;
+const ITERATIONS: u64 = 3;
 
-pub fn arguments(name: &str, round: u64, kinds: &[Kind]) -> Vec<Seen> {
-    let seed = name
-        .bytes()
-        .fold(round + 1, |seed, byte| seed.wrapping_mul(0x100_0193) ^ u64::from(byte));
+pub fn arguments(name: &str, iteration: u64, kinds: &[Kind]) -> Vec<Seen> {
+    let seed = name.bytes().fold(iteration + 1, |seed, byte| {
+        seed.wrapping_mul(0x100_0193) ^ u64::from(byte)
+    });
     let mut random = Random::new(seed);
     let argument = |kind: &Kind| match kind {
         Kind::Word => Seen::Word(random.number() as u32),

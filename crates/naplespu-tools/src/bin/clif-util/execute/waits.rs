@@ -3,7 +3,8 @@
 use super::instruction_text;
 use super::places::Places;
 use npu_mc::Reg;
-use npu_sim::{Awaited, Place, Stall, Wait, WaitsReport};
+
+use npu_sim::{Awaited, Place, Stall, Wait, WaitsReport, counted};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -71,7 +72,7 @@ fn places_text(wait: &Wait) -> String {
 pub fn text<P: Places>(report: &WaitsReport, names: &P, most: usize) -> String {
     let waits = report.by_instruction();
     let all: u64 = waits.iter().map(|wait| wait.cycles).sum();
-    let mut out = format!("waits: {all} cycles\n");
+    let mut out = format!("waits: {}\n", counted(all, "cycle"));
     let of_all = waits.iter().cloned().reduce(|mut sum, wait| {
         sum.places
             .iter_mut()
@@ -86,9 +87,10 @@ pub fn text<P: Places>(report: &WaitsReport, names: &P, most: usize) -> String {
         // Writing to a string does not fail, here and below.
         let _ = write!(
             out,
-            "{:>10} cycles, {} times: {}\n{:12}{}: {}",
+            "{:>10} {}, {}: {}\n{:12}{}: {}",
             wait.cycles,
-            wait.times,
+            if wait.cycles == 1 { "cycle" } else { "cycles" },
+            counted(wait.times, "time"),
             place(report, names, wait.pc),
             "",
             wait.cause,
@@ -111,7 +113,11 @@ pub fn text<P: Places>(report: &WaitsReport, names: &P, most: usize) -> String {
     }
     let rest: u64 = waits.iter().skip(most).map(|wait| wait.cycles).sum();
     if rest != 0 {
-        let _ = writeln!(out, "{rest:>10} cycles in {} other waits", waits.len() - most);
+        let _ = writeln!(
+            out,
+            "{rest:>10} cycles in {}",
+            counted((waits.len() - most) as u64, "other wait")
+        );
     }
     out
 }

@@ -171,7 +171,7 @@ fn section(out: &mut String, notes: &mut Notes, number: usize, sheet: &Sheet) {
     );
     let cycles: u64 = costs(sheet).map(|cost| cost.cycles).sum();
     if cycles > 0 {
-        let _ = write!(out, ", {cycles} cycles");
+        let _ = write!(out, ", {}", npu_sim::counted(cycles, "cycle"));
     }
     out.push_str("</small></h2>\n<div class=\"grid\">\n");
     column(out, "CLIF", "input", "clif", |out| {

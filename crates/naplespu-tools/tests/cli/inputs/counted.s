@@ -1,4 +1,4 @@
-# The loop of docs/timing.md and of its picture; round.hex is what `clif-util asm` makes of it.
+# The loop of docs/timing.md and of its picture; counted.hex is what `clif-util asm` makes of it.
         .text
         .globl _start
 _start: movei s0, 5
