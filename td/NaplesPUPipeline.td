@@ -75,7 +75,8 @@ def REQUESTS_OF_SET  : PipelineConstant<3, "Pending requests of a core for lines
 def FORWARD_TO_ANSWER : PipelineConstant<3, "Cycles from a request of a directory to a core to the core's answer.">;
 def DIRECTORY_ANSWER : PipelineConstant<2, "Cycles from a request to the answer of a directory.">;
 def DIRECTORY_BUSY   : PipelineConstant<3, "Cycles from a request that a directory takes to the next one.">;
-def MEMORY_ANSWER    : PipelineConstant<6, "Cycles of a read in the memory tile, without the delay of memory.">;
+def MEMORY_ANSWER    : PipelineConstant<6, "Cycles from a request to the answer of the memory tile, without the delay of memory.">;
+def MEMORY_READ      : PipelineConstant<5, "Cycles from a read of the memory tile to the next one, without the delay of memory.">;
 def MEMORY_WRITE     : PipelineConstant<2, "Cycles of a write in the memory tile, without the delay of memory.">;
 def CORE_START       : PipelineConstant<4, "Cycles from the start of a core by the host to the start of the next one.">;
 def LINE_REQUEST_TO_MESSAGE : PipelineConstant<1, "Cycles from the start of a read for the instruction cache to its message.">;

@@ -48,6 +48,7 @@ const DIRECTORY_ANSWER: u64 = machine::DIRECTORY_ANSWER as u64;
 const DIRECTORY_BUSY: u64 = machine::DIRECTORY_BUSY as u64;
 const MEMORY_ANSWER: u64 = machine::MEMORY_ANSWER as u64;
 const NEXT_START: u64 = machine::CORE_START as u64;
+const MEMORY_READ: u64 = machine::MEMORY_READ as u64;
 const MEMORY_WRITE: u64 = machine::MEMORY_WRITE as u64;
 const IO_TO_END: u64 = machine::IO_MESSAGE_TO_END as u64;
 /// Cycles from the start of an instruction miss to its message.
@@ -717,10 +718,9 @@ impl Network {
 
     fn read_memory(&mut self, trip: &mut Trip, now: u64) {
         self.counters.memory_reads += 1;
-        let busy = MEMORY_ANSWER + self.memory_delay;
-        let turn = self.memory.take(trip.at, busy, now);
+        let turn = self.memory.take(trip.at, MEMORY_READ + self.memory_delay, now);
         trip.stay(Place::MemoryTurn, turn);
-        trip.spend(Place::Memory, busy);
+        trip.spend(Place::Memory, MEMORY_ANSWER + self.memory_delay);
     }
 
     /// Writes a line to memory from cycle `at` on; returns the cycle in which its home has the

@@ -163,7 +163,7 @@ fn memory_does_one_thing_at_a_time() {
     // clock starts.
     let reads = 8 * (4 + 2);
     assert_eq!(report.memory_reads, reads);
-    let each = u64::from(machine::MEMORY_ANSWER) + 100;
+    let each = u64::from(machine::MEMORY_READ) + 100;
     let busy = each * (reads - 8);
     assert!(
         report.cycles >= busy && report.cycles < busy + 8 * each + 200,
