@@ -3,7 +3,7 @@
 use crate::abi::{Layout, initial_register, pieces, place_of_word, words_of};
 use crate::clif::{self, ExitKind, Lanes};
 use crate::machine;
-use crate::memory::{Memory, Region};
+use crate::memory::{LOCKS, Memory, Region};
 use crate::path::any;
 use crate::term::{Pool, Term, WORD};
 use cranelift_codegen::ir::Function;
@@ -144,6 +144,7 @@ pub fn goals(
     for (_, state) in machine.exits.iter().filter(|exit| exit.0 == ExitKind::Return) {
         let path = state.path.condition(pool);
         preserved(pool, layout, state, path, &mut list);
+        released(pool, state, path, &mut list);
     }
 
     // Results and memory at the joined returns.
@@ -250,20 +251,21 @@ fn preserved(pool: &mut Pool, layout: &Layout, state: &machine::State, path: Ter
     let ones = pool.int(LANES, (1 << LANES) - 1);
     goal(pool, "rm is all ones".to_owned(), state.mask(), ones);
 
-    // The caller's part of the stack, except the arguments.
+    // The caller's part of the stack, except the arguments, and what the function removes with them.
+    let own = layout.sig.stack_args.max(layout.sig.popped);
     let distance = pool.var("any_distance", WORD);
     let above = pool.add(layout.sp, distance);
     let touched = state
         .memory
         .written(Region::Frame)
         .any(|(address, _)| match pool.difference(address, layout.sp) {
-            Some(offset) => (offset as i32) >= layout.sig.stack_args as i32,
+            Some(offset) => (offset as i32) >= own as i32,
             None => true,
         });
     if touched {
         let now = state.memory.load(pool, Region::Frame, above, 1);
         let before = Memory::default().load(pool, Region::Frame, above, 1);
-        let bound = pool.int(WORD, u64::from(layout.sig.stack_args));
+        let bound = pool.int(WORD, u64::from(own));
         let argument = pool.ult(distance, bound);
         let negative = pool.extract(WORD - 1, WORD - 1, distance);
         let mut claim = pool.eq(now, before);
@@ -272,6 +274,26 @@ fn preserved(pool: &mut Pool, layout: &Layout, state: &machine::State, path: Ter
         }
         list.push(Goal {
             what: "the caller's stack is not written".to_owned(),
+            assumption: path,
+            claim,
+        });
+    }
+}
+
+/// Adds goals that the locks of atomic operations are released.
+fn released(pool: &mut Pool, state: &machine::State, path: Term, list: &mut Vec<Goal>) {
+    if state.memory.written(Region::Locks).next().is_none() {
+        return;
+    }
+    for lock in LOCKS {
+        let address = pool.var(lock, WORD);
+        let now = state.memory.load(pool, Region::Locks, address, 1);
+        let before = Memory::default().load(pool, Region::Locks, address, 1);
+        let zero = pool.int(8, 0);
+        let (free, same) = (pool.eq(now, zero), pool.eq(now, before));
+        let claim = pool.or(free, same);
+        list.push(Goal {
+            what: format!("the lock at {lock} is released"),
             assumption: path,
             claim,
         });

@@ -1,10 +1,10 @@
 //! Memory as a list of written bytes over unknown initial contents.
 //!
-//! The three regions do not overlap: main memory, the frame of the function with its caller's stack
-//! above it (addresses that are sums with the stack pointer at entry), and the scratchpad. The
-//! proof assumes that pointers from outside do not point into the frame.
+//! The regions do not overlap: main memory, the frame of the function with its caller's stack
+//! above it (addresses that are sums with the stack pointer at entry), the scratchpad, and the locks
+//! of atomic operations. The proof assumes that pointers from outside do not point into the frame.
 
-use crate::term::{Pool, Term, WORD};
+use crate::term::{Op, Pool, Term, WORD};
 
 /// A region of memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,9 +15,14 @@ pub enum Region {
     Frame,
     /// The scratchpad.
     Scratchpad,
+    /// The locks of atomic operations: a byte at each address of [`LOCKS`].
+    Locks,
 }
 
-const REGIONS: usize = 3;
+const REGIONS: usize = 4;
+
+/// The names of the unknown addresses of locks: of the core, and between cores.
+pub const LOCKS: [&str; 2] = ["address_of_lock_core", "address_of_lock_machine"];
 
 /// A change of a region.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,6 +79,7 @@ impl Memory {
     pub fn region(pool: &mut Pool, address: Term, sp: Term) -> Region {
         match pool.split_address(address, sp) {
             Some(_) => Region::Frame,
+            None if is_lock(pool, address) => Region::Locks,
             None => Region::Main,
         }
     }
@@ -253,11 +259,20 @@ impl Memory {
     }
 }
 
+/// Returns whether an address is that of a lock.
+fn is_lock(pool: &Pool, address: Term) -> bool {
+    match pool.node(address).op {
+        Op::Var(symbol) => LOCKS.contains(&pool.symbol(symbol).name.as_str()),
+        _ => false,
+    }
+}
+
 /// Returns the name of the function for the initial bytes of a region.
 pub fn initial_name(region: Region) -> &'static str {
     match region {
         Region::Main => "memory",
         Region::Frame => "frame",
         Region::Scratchpad => "scratchpad",
+        Region::Locks => "locks",
     }
 }

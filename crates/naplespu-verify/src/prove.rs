@@ -18,6 +18,7 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
 use cranelift_naplespu::abi::sig::SigInfo;
 use cranelift_naplespu::{CompileError, CompiledCode, Isa};
+use npu_mc::errata::Erratum;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -108,7 +109,9 @@ fn attempt(
         visits: options.iterations * CODE_VISITS,
         ..limits
     };
-    let ran = Code::run(func, code, pool, &layout, &clif.calls, code_limits)
+    let errata = Erratum::ALL.iter().copied();
+    let mended: Vec<Erratum> = errata.filter(|&erratum| !isa.has_erratum(erratum)).collect();
+    let ran = Code::run(func, code, pool, &layout, &clif.calls, code_limits, &mended)
         .map_err(|machine::Unsupported(why)| Reason::Unsupported(why))?;
     answer.assumes = ran.routines.iter().map(|name| format!("%{name}")).collect();
     let goals = goals(pool, func, &layout, clif, ran).map_err(Reason::Unsupported)?;

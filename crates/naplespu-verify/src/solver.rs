@@ -6,6 +6,7 @@ use crate::term::{Bits, Op, Pool, Symbol, Term};
 use easy_smt::{Context, ContextBuilder};
 use rustc_hash::{FxHashMap, FxHashSet};
 use sha2::{Digest as _, Sha256};
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -57,13 +58,29 @@ impl Memo {
     }
 }
 
+/// A process of the solver.
+struct Process {
+    program: String,
+    context: Context,
+    /// The time at which it terminates by itself.
+    ends: Instant,
+    /// The number of queries so far. The context keeps the text of each one.
+    queries: u32,
+}
+
+/// The maximum number of queries of a process.
+const QUERIES: u32 = 500;
+
+thread_local! {
+    /// The process of the thread between the proofs of two functions.
+    static IDLE: RefCell<Option<Process>> = const { RefCell::new(None) };
+}
+
 /// A solver, started at its first query.
 pub struct Solver {
     program: String,
     memo: Arc<Memo>,
-    context: Option<Context>,
-    /// The time at which the process terminates by itself.
-    ends: Instant,
+    process: Option<Process>,
     dump: Option<PathBuf>,
     name: String,
     /// The number of queries.
@@ -91,8 +108,7 @@ impl Solver {
         Self {
             program: program.to_owned(),
             memo,
-            context: None,
-            ends: Instant::now(),
+            process: None,
             dump,
             name,
             queries: 0,
@@ -110,7 +126,11 @@ impl Solver {
         if self.failed {
             return None;
         }
-        if self.context.is_none() || self.ends < Instant::now() + time + GRACE {
+        if self.process.is_none() {
+            self.process = IDLE.take().filter(|idle| idle.program == self.program);
+        }
+        let is_usable = |process: &Process| process.queries < QUERIES && process.ends > Instant::now() + time + GRACE;
+        if !self.process.as_ref().is_some_and(is_usable) {
             let seconds = time.as_secs() + 60;
             let mut builder = ContextBuilder::new();
             builder.solver(&self.program).solver_args([
@@ -120,15 +140,23 @@ impl Solver {
                 format!("-memory:{MEMORY}"),
             ]);
             match builder.build() {
-                Ok(context) => self.context = Some(context),
+                Ok(context) => {
+                    self.process = Some(Process {
+                        program: self.program.clone(),
+                        context,
+                        ends: Instant::now() + Duration::from_secs(seconds),
+                        queries: 0,
+                    });
+                }
                 Err(_) => {
                     self.failed = true;
                     return None;
                 }
             }
-            self.ends = Instant::now() + Duration::from_secs(seconds);
         }
-        self.context.as_mut()
+        let process = self.process.as_mut()?;
+        process.queries += 1;
+        Some(&mut process.context)
     }
 
     /// Queries whether all assertions can hold. Terms in `cut` count as unknowns.
@@ -186,7 +214,7 @@ impl Solver {
         let answer = match answer {
             Ok(answer) => context.get_atom(answer).map(str::to_owned),
             Err(_) => {
-                self.context = None;
+                self.process = None;
                 return None;
             }
         };
@@ -210,7 +238,7 @@ impl Solver {
             Some("unknown") => None,
             _ => {
                 // After an error, the state of the process is undefined.
-                self.context = None;
+                self.process = None;
                 None
             }
         }
@@ -231,7 +259,7 @@ impl Solver {
             return Some(Verdict::Satisfiable(Box::new(values)));
         }
         let names: Vec<String> = asked.iter().map(|(number, _)| format!("t{number}")).collect();
-        let context = self.context.as_mut()?;
+        let context = &mut self.process.as_mut()?.context;
         let command = context.atom(format!("(get-value ({}))", names.join(" ")));
         let answer = context.raw_send(command).and_then(|()| context.raw_recv()).ok()?;
         let pairs = context.get_list(answer)?.to_vec();
@@ -249,6 +277,14 @@ impl Solver {
             values.set_application(symbol, args, value);
         }
         Some(Verdict::Satisfiable(Box::new(values)))
+    }
+}
+
+impl Drop for Solver {
+    fn drop(&mut self) {
+        if let Some(process) = self.process.take() {
+            IDLE.set(Some(process));
+        }
     }
 }
 

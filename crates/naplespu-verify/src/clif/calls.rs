@@ -5,7 +5,8 @@ use crate::memory::{Memory, Region};
 use crate::path::Path;
 use crate::term::{Term, WORD};
 use cranelift_codegen::ir::{self, InstructionData, Opcode, SigRef, Signature};
-use cranelift_naplespu::{intrinsics, runtime};
+use cranelift_naplespu::intrinsics::{self, Reserved};
+use cranelift_naplespu::runtime;
 
 /// The callee of a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -14,6 +15,21 @@ pub enum Callee {
     Name(String),
     /// The function at an address.
     Address(Term),
+    /// An operation on a device.
+    Device(Device),
+}
+
+/// An operation on a device, with operands in the order of its intrinsic.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Device {
+    /// Arrival at a barrier.
+    Barrier,
+    /// Write-back of a cache line.
+    Flush,
+    /// Write-back and invalidation of a cache line.
+    Invalidate,
+    /// A write of a control register.
+    WriteControl,
 }
 
 /// A call.
@@ -33,21 +49,31 @@ pub struct Call {
     pub memory: Memory,
     /// Whether an address in the frame escapes to the callee.
     pub frame_escapes: bool,
+    /// Whether it is a tail call.
+    pub is_tail: bool,
 }
 
 impl Clif<'_> {
-    /// Executes a call. Returns `None` for other instructions.
+    /// Executes a call, a tail call or an intrinsic. Returns `None` for other instructions.
     pub(super) fn call(&mut self, inst: ir::Inst, state: &mut State) -> Result<Option<Vec<Lanes>>, Unsupported> {
         let (callee, sig, args): (Callee, SigRef, Vec<ir::Value>) = match self.func.dfg.insts[inst] {
             InstructionData::Call {
-                opcode: Opcode::Call,
+                opcode: Opcode::Call | Opcode::ReturnCall,
                 func_ref,
                 ref args,
             } => {
                 let data = &self.func.dfg.ext_funcs[func_ref];
                 let name = data.name.display(Some(&self.func.params)).to_string();
                 let bare = name.trim_start_matches('%');
-                // The compiler replaces these calls by instructions, or relies on their effects.
+                if let Some(Reserved::Intrinsic(info)) = intrinsics::classify(self.func, func_ref) {
+                    let args = args.as_slice(&self.func.dfg.value_lists).to_vec();
+                    let args: Vec<Lanes> = args
+                        .into_iter()
+                        .map(|arg| self.value(state, arg))
+                        .collect::<Result<_, _>>()?;
+                    return self.intrinsic(info, &args, state).map(Some);
+                }
+                // The compiler relies on the effects of its own routines.
                 if intrinsics::is_reserved(bare) || runtime::is_reserved(bare) {
                     return Err(Unsupported::inst(format_args!("a call of {name}")));
                 }
@@ -55,7 +81,7 @@ impl Clif<'_> {
                 (Callee::Name(name), data.signature, args)
             }
             InstructionData::CallIndirect {
-                opcode: Opcode::CallIndirect,
+                opcode: Opcode::CallIndirect | Opcode::ReturnCallIndirect,
                 sig_ref,
                 ref args,
             } => {
@@ -81,6 +107,19 @@ impl Clif<'_> {
             .iter()
             .map(|&arg| self.value(state, arg))
             .collect::<Result<_, _>>()?;
+        let is_tail = self.func.dfg.insts[inst].opcode().is_return();
+        Ok(Some(self.record_call(callee, signature, arguments, state, is_tail)))
+    }
+
+    /// Records a call and returns its results. A call may change memory.
+    pub(super) fn record_call(
+        &mut self,
+        callee: Callee,
+        signature: Signature,
+        arguments: Vec<Lanes>,
+        state: &mut State,
+        is_tail: bool,
+    ) -> Vec<Lanes> {
         let number = self.out.calls.len();
         let mut results = Vec::new();
         for (at, param) in signature.returns.iter().enumerate() {
@@ -92,7 +131,8 @@ impl Clif<'_> {
                 .collect();
             results.push(lanes);
         }
-        let frame_escapes = self.frame_escapes(state, &arguments);
+        // A tail call removes the frame.
+        let frame_escapes = !is_tail && self.frame_escapes(state, &arguments);
         self.out.calls.push(Call {
             callee,
             signature,
@@ -101,10 +141,11 @@ impl Clif<'_> {
             results: results.clone(),
             memory: state.memory.clone(),
             frame_escapes,
+            is_tail,
         });
         self.layout
             .after_call(self.pool, &mut state.memory, number, frame_escapes);
-        Ok(Some(results))
+        results
     }
 
     /// Returns whether an address in the frame is an argument, or was stored where the callee may

@@ -2,10 +2,12 @@
 //! end a path.
 
 use super::scalar::{self, Trap};
-use super::{Clif, Lanes, State, Unsupported};
+use super::{Clif, ExitKind, Lanes, State, Unsupported};
+use crate::abi::initial_register;
 use crate::floats;
-use crate::term::{Bits, Term};
+use crate::term::{Bits, Term, WORD};
 use cranelift_codegen::ir::{self, InstructionData, Opcode, TrapCode, Type};
+use npu_mc::{Reg, SReg};
 
 fn trap_code(trap: Trap) -> TrapCode {
     match trap {
@@ -23,11 +25,22 @@ impl Clif<'_> {
             self.set(&mut state, inst, results);
             return Ok(Some(state));
         }
+        if let Some(value) = self.register(op) {
+            let ty = self.func.dfg.ctrl_typevar(inst);
+            let value = self.pool.zext(value, ty.bits());
+            self.set(&mut state, inst, vec![vec![value]]);
+            return Ok(Some(state));
+        }
         if let Some(results) = self.access(inst, &mut state)? {
             self.set(&mut state, inst, results);
             return Ok(Some(state));
         }
         if let Some(results) = self.call(inst, &mut state)? {
+            if op.is_return() {
+                state.results = results;
+                self.out.exits.push((ExitKind::Return, state));
+                return Ok(None);
+            }
             self.set(&mut state, inst, results);
             return Ok(Some(state));
         }
@@ -60,6 +73,19 @@ impl Clif<'_> {
             return Ok(Some(state));
         }
         self.lane_by_lane(inst, state)
+    }
+
+    /// Returns the register that an instruction without operands reads. The frame pointer is the
+    /// stack pointer in the body of the function.
+    fn register(&mut self, op: Opcode) -> Option<Term> {
+        match op {
+            Opcode::GetStackPointer | Opcode::GetFramePointer => {
+                let below = self.pool.int(WORD, u64::from(self.layout.frame.size.wrapping_neg()));
+                Some(self.pool.add(self.layout.sp, below))
+            }
+            Opcode::GetReturnAddress => Some(initial_register(self.pool, Reg::S(SReg::RA), 0)),
+            _ => None,
+        }
     }
 
     /// Executes constants.

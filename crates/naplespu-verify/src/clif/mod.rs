@@ -14,6 +14,7 @@ mod access;
 mod across;
 mod calls;
 mod inst;
+pub mod intrinsics;
 pub mod scalar;
 
 use crate::abi::Layout;
@@ -21,9 +22,10 @@ use crate::memory::Memory;
 use crate::path::Path;
 use crate::term::{Pool, Term};
 use cranelift_codegen::ir::{self, Block, Function, InstructionData, Opcode, TrapCode};
+use npu_mc::machine::LANES;
 use std::collections::BTreeMap;
 
-pub use calls::{Call, Callee};
+pub use calls::{Call, Callee, Device};
 
 /// Limits of the execution of a function.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +59,10 @@ pub struct State {
     pub memory: Memory,
     /// The values of the function, by number.
     values: Vec<Option<Lanes>>,
+    /// The lane mask of intrinsics.
+    mask: Term,
+    /// The number of reads of counters.
+    reads: u32,
     /// The results, if the function returned.
     pub results: Vec<Lanes>,
 }
@@ -186,6 +192,8 @@ impl<'a> Clif<'a> {
             path: Path::default(),
             memory: Memory::default(),
             values: vec![None; self.func.dfg.num_values()],
+            mask: self.pool.int(LANES, (1 << LANES) - 1),
+            reads: 0,
             results: Vec::new(),
         };
         let Some(entry) = self.func.layout.entry_block() else {
@@ -378,6 +386,8 @@ impl State {
             path,
             memory,
             values,
+            mask: pool.ite(selector, self.mask, other.mask),
+            reads: self.reads.max(other.reads),
             results,
         }
     }

@@ -1,8 +1,8 @@
 //! Calls in compiled code.
 
 use super::{Code, Next, Obligation, State, Unsupported, routines};
-use crate::abi::{is_clobbered, pieces, place_of_word, words_of};
-use crate::clif::{Call, Callee};
+use crate::abi::{initial_register, is_clobbered, pieces, place_of_word, words_of};
+use crate::clif::{Call, Callee, Device, ExitKind};
 use crate::goals::same_memory;
 use crate::memory::{Memory, Region};
 use crate::term::eval::Evaluator;
@@ -50,9 +50,66 @@ impl Code<'_> {
                     self.oblige(format!("the preconditions of {name} at {offset:#x}"), path, claim);
                 }
             }
-            target => self.call_function(offset, &target, &mut state)?,
+            target => self.call_function(offset, &target, &mut state, false)?,
         }
         Ok(Next::At(vec![(offset + 4, state)]))
+    }
+
+    /// Executes a jump to a function, which returns to the caller.
+    pub(super) fn tail_call(&mut self, offset: u32, target: &Target, mut state: State) -> Result<Next, Unsupported> {
+        let path = state.path.condition(self.pool);
+        let expected = initial_register(self.pool, Reg::S(SReg::RA), 0);
+        let returns = self.pool.eq(state.get(Reg::S(SReg::RA), 0), expected);
+        self.oblige(
+            format!("the return address of the tail call at {offset:#x}"),
+            path,
+            returns,
+        );
+        self.call_function(offset, target, &mut state, true)?;
+        self.out.exits.push((ExitKind::Return, state));
+        Ok(Next::End)
+    }
+
+    /// Executes an operation on a device. A write-back of a cache line changes nothing, so code may
+    /// have more of them than CLIF.
+    pub(super) fn device(
+        &mut self,
+        offset: u32,
+        device: Device,
+        operands: &[Term],
+        mut state: State,
+    ) -> Result<Next, Unsupported> {
+        let calls = self.clif_calls;
+        let path = state.path.condition(self.pool);
+        let mut candidates = Vec::new();
+        for (number, call) in calls.iter().enumerate() {
+            if call.callee != Callee::Device(device) {
+                continue;
+            }
+            let mut same = self.pool.bool(true);
+            for (&have, lanes) in operands.iter().zip(&call.arguments) {
+                let want = self.pool.extract(self.pool.width(have) - 1, 0, lanes[0]);
+                let equal = self.pool.eq(want, have);
+                same = self.pool.and(same, equal);
+            }
+            candidates.push((number, same));
+        }
+        let next = offset + 4;
+        match self.choose(path, &candidates) {
+            Some(at) => {
+                let (number, agree) = candidates[at];
+                self.happens(offset, number, path, agree, &state);
+                let escapes = calls[number].frame_escapes;
+                self.layout.after_call(self.pool, &mut state.memory, number, escapes);
+            }
+            None if device == Device::Flush => {}
+            None => {
+                return Err(Unsupported(format!(
+                    "the {device:?} at {offset:#x} matches none of the CLIF function"
+                )));
+            }
+        }
+        Ok(Next::At(vec![(next, state)]))
     }
 
     fn oblige(&mut self, what: String, path: Term, claim: Term) {
@@ -61,12 +118,18 @@ impl Code<'_> {
         }
     }
 
-    fn call_function(&mut self, offset: u32, target: &Target, state: &mut State) -> Result<(), Unsupported> {
+    fn call_function(
+        &mut self,
+        offset: u32,
+        target: &Target,
+        state: &mut State,
+        is_tail: bool,
+    ) -> Result<(), Unsupported> {
         let calls = self.clif_calls;
         let path = state.path.condition(self.pool);
-        let mut candidates = Vec::new();
+        let (mut candidates, mut signatures) = (Vec::new(), Vec::new());
         for (number, call) in calls.iter().enumerate() {
-            if !self.is_callee(&call.callee, target) {
+            if call.is_tail != is_tail || !self.is_callee(&call.callee, target) {
                 continue;
             }
             let sig = SigInfo::new(&call.signature, "a callee").map_err(|error| Unsupported(error.to_string()))?;
@@ -74,14 +137,25 @@ impl Code<'_> {
                 return Err(Unsupported("a call with results in memory is not followed".to_owned()));
             }
             let same = self.arguments_agree(call, &sig, state);
-            candidates.push((number, sig, same));
+            candidates.push((number, same));
+            signatures.push(sig);
         }
-        let chosen = self.choose(path, &candidates);
-        let Some((number, sig, agree)) = chosen.and_then(|at| candidates.into_iter().nth(at)) else {
+        let Some(chosen) = self.choose(path, &candidates) else {
             return Err(Unsupported(format!(
                 "the call at {offset:#x} matches no call of the CLIF function"
             )));
         };
+        let ((number, agree), sig) = (candidates[chosen], &signatures[chosen]);
+        self.happens(offset, number, path, agree, state);
+        self.state_at_call(offset, path, state);
+        self.after(number, &calls[number], sig, state);
+        Ok(())
+    }
+
+    /// Adds obligations that a call of the code is the call of the CLIF with this number, and that
+    /// memory is the same there.
+    fn happens(&mut self, offset: u32, number: usize, path: Term, agree: Term, state: &State) {
+        let calls = self.clif_calls;
         let call = &calls[number];
         let clif_path = call.path.condition(self.pool);
         self.oblige(format!("the call at {offset:#x} happens in CLIF"), path, clif_path);
@@ -105,9 +179,6 @@ impl Code<'_> {
             self.oblige(format!("stack slots at the call at {offset:#x}"), path, same);
         }
         self.out.calls[number].push(path);
-        self.state_at_call(offset, path, state);
-        self.after(number, call, &sig, state);
-        Ok(())
     }
 
     /// Returns whether a call of the CLIF can have the target. Addresses are compared with the
@@ -118,7 +189,7 @@ impl Code<'_> {
             (Callee::Name(name), &Target::Address(to)) => self.layout.symbol_named(self.pool, name) == to,
             (Callee::Address(_), Target::Address(_)) => true,
             (&Callee::Address(from), Target::Name(name)) => self.layout.symbol_named(self.pool, name) == from,
-            (_, Target::Routine(_)) => false,
+            (_, Target::Routine(_)) | (Callee::Device(_), _) => false,
         }
     }
 
@@ -143,7 +214,7 @@ impl Code<'_> {
     }
 
     /// Returns the candidate that matches the call in every trial in which the call happens.
-    fn choose(&mut self, path: Term, candidates: &[(usize, SigInfo, Term)]) -> Option<usize> {
+    fn choose(&mut self, path: Term, candidates: &[(usize, Term)]) -> Option<usize> {
         if candidates.len() < 2 {
             return candidates.len().checked_sub(1);
         }
@@ -154,9 +225,9 @@ impl Code<'_> {
                 continue;
             }
             possible.retain(|&at| {
-                let (number, _, agree) = &candidates[at];
-                let path = self.clif_calls[*number].path.condition(self.pool);
-                !values.value(self.pool, path).is_zero() && !values.value(self.pool, *agree).is_zero()
+                let (number, agree) = candidates[at];
+                let path = self.clif_calls[number].path.condition(self.pool);
+                !values.value(self.pool, path).is_zero() && !values.value(self.pool, agree).is_zero()
             });
         }
         // Among equal candidates, prefers the first without a matching call.

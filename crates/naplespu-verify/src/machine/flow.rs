@@ -1,7 +1,7 @@
 //! The static control flow of code, and the order of its execution.
 
 use npu_mc::raw::{JbaOp, JraOp};
-use npu_mc::{RawInst, split};
+use npu_mc::{Inst, Opcode, Operand, RawInst, SReg, decode, split};
 use std::collections::BTreeSet;
 
 /// The control flow of a function's code.
@@ -36,6 +36,22 @@ pub fn table_from(bytes: &[u8], end: u32, mut offset: u32) -> Vec<u32> {
     out
 }
 
+/// Returns the target of a jump by a register that the three instructions before it set to a sum
+/// with `pc`: the sequence for a branch that does not reach its target.
+fn far_target(bytes: &[u8], offset: u32) -> Option<u32> {
+    let before = |count: u32| decode(word_at(bytes, offset.checked_sub(4 * count)?)?).ok();
+    let half = |inst: Inst, opcode: Opcode| match inst.operands[..] {
+        [_, Operand::Imm(half)] if inst.opcode == opcode => Some(half.cast_unsigned() & 0xffff),
+        _ => None,
+    };
+    let high = half(before(3)?, Opcode::MOVEIHSI)?;
+    let low = half(before(2)?, Opcode::MOVEILSI)?;
+    let sum = before(1)?;
+    let adds = sum.opcode == Opcode::ADDSSS_32 && sum.operands.contains(&Operand::S(SReg::PC));
+    let target = (offset - 4).wrapping_add(high << 16 | low);
+    (adds && target.is_multiple_of(4)).then_some(target)
+}
+
 fn successors(bytes: &[u8], end: u32, offset: u32) -> Vec<u32> {
     let next = offset + 4;
     let Some(word) = word_at(bytes, offset) else {
@@ -48,6 +64,9 @@ fn successors(bytes: &[u8], end: u32, offset: u32) -> Vec<u32> {
             JbaOp::Jret | JbaOp::Jeret => Vec::new(),
             // A jump through a register is a call that returns after it, or a branch by a table.
             JbaOp::Jmp => {
+                if let Some(target) = far_target(bytes, offset) {
+                    return vec![target];
+                }
                 let mut list = table_from(bytes, end, next);
                 if list.is_empty() {
                     list.push(next);

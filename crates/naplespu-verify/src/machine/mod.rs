@@ -7,7 +7,8 @@
 //! joined at instructions with several predecessors. [`npu_mc::semantics`] has the semantics of an
 //! instruction. A relocation is the address of its symbol, which is an unknown. A call is matched
 //! with a call of the CLIF that has the same callee and, in trials, the same arguments; obligations
-//! then claim that they are equal. Routines of the runtime have the semantics in [`routines`].
+//! then claim that they are equal. A tail call is a call that is followed by a return. Routines of
+//! the runtime have the semantics in [`routines`].
 
 mod calls;
 mod flow;
@@ -17,7 +18,7 @@ mod state;
 pub use state::{Obligation, State};
 
 use crate::abi::{BASE, Layout, initial_register, symbol_name};
-use crate::clif::{Call, ExitKind, Limits};
+use crate::clif::{Call, Device, ExitKind, Limits};
 use crate::term::{Pool, Term, WORD};
 use cranelift_codegen::ir::Function;
 use cranelift_naplespu::CompiledCode;
@@ -26,7 +27,7 @@ use flow::Flow;
 use npu_mc::machine::{ControlRegister, ThreadStatus};
 use npu_mc::raw::{JraOp, RawInst};
 use npu_mc::reloc::Formula;
-use npu_mc::semantics::{ControlEffect, execute};
+use npu_mc::semantics::{ControlEffect, Erratum, execute_mended};
 use npu_mc::{Reg, SReg, decode, split};
 use state::Step;
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,6 +57,7 @@ pub struct Code<'a> {
     layout: &'a Layout,
     clif_calls: &'a [Call],
     limits: Limits,
+    mended: &'a [Erratum],
     relocs: BTreeMap<u32, &'a Reloc>,
     flow: Flow,
     waiting: BTreeMap<usize, State>,
@@ -72,7 +74,8 @@ enum Next {
 }
 
 impl<'a> Code<'a> {
-    /// Executes the code of a function with these calls in its CLIF.
+    /// Executes the code of a function with these calls in its CLIF, on a machine without the
+    /// errata in `mended`.
     ///
     /// # Errors
     ///
@@ -84,6 +87,7 @@ impl<'a> Code<'a> {
         layout: &'a Layout,
         clif_calls: &'a [Call],
         limits: Limits,
+        mended: &'a [Erratum],
     ) -> Result<Outcome, Unsupported> {
         let flow = Flow::new(&code.bytes, code.pool_start.min(code.bytes.len() as u32));
         let state = State::new(pool, layout);
@@ -93,6 +97,7 @@ impl<'a> Code<'a> {
             layout,
             clif_calls,
             limits,
+            mended,
             relocs: code.relocs.iter().map(|reloc| (reloc.offset, reloc)).collect(),
             visits: vec![0; flow.offsets.len()],
             flow,
@@ -177,10 +182,12 @@ impl<'a> Code<'a> {
             layout: self.layout,
             code: (bytes, BASE),
             offset,
+            completes: inst.desc().scratchpad && self.mended.contains(&Erratum::ScratchpadEmptyMask),
             effect: None,
             obligations: Vec::new(),
         };
-        execute(&inst, BASE + offset, &mut step).map_err(|error| Unsupported(format!("{error} at {offset:#x}")))?;
+        execute_mended(&inst, BASE + offset, &mut step, self.mended)
+            .map_err(|error| Unsupported(format!("{error} at {offset:#x}")))?;
         let effect = step.effect.take();
         let obligations = std::mem::take(&mut step.obligations);
         self.out.obligations.extend(obligations);
@@ -204,7 +211,7 @@ impl<'a> Code<'a> {
                 let status = u64::from(ControlRegister::ThreadStatus.number());
                 let trapped = u64::from(ThreadStatus::Trapped.value());
                 if self.pool.as_u64(register) != Some(status) || self.pool.as_u64(value) != Some(trapped) {
-                    return Err(Unsupported(format!("a control register is written at {offset:#x}")));
+                    return self.device(offset, Device::WriteControl, &[value, register], state);
                 }
                 let code = self.pool.as_u64(state.get(Reg::S(SReg::TR), 0));
                 let Some(code) = code.and_then(|code| u8::try_from(code).ok()) else {
@@ -213,9 +220,9 @@ impl<'a> Code<'a> {
                 self.out.exits.push((ExitKind::Trap(code), state));
                 Ok(Next::End)
             }
-            Some(ControlEffect::Flush { .. }) => Ok(Next::At(vec![(next, state)])),
-            Some(ControlEffect::Barrier { .. }) => Err(Unsupported(format!("a barrier at {offset:#x}"))),
-            Some(ControlEffect::Invalidate { .. }) => Err(Unsupported(format!("a dcache_inv at {offset:#x}"))),
+            Some(ControlEffect::Flush { address }) => self.device(offset, Device::Flush, &[address], state),
+            Some(ControlEffect::Barrier { id, others }) => self.device(offset, Device::Barrier, &[id, others], state),
+            Some(ControlEffect::Invalidate { address }) => self.device(offset, Device::Invalidate, &[address], state),
         }
     }
 
@@ -258,7 +265,7 @@ impl<'a> Code<'a> {
     fn table(&mut self, offset: u32, target: Term, state: State) -> Result<Next, Unsupported> {
         let table = flow::table_from(&self.code.bytes, self.code.pool_start, offset + 4);
         if table.is_empty() {
-            return Err(Unsupported(format!("a jump to an unknown address at {offset:#x}")));
+            return self.tail_call(offset, &calls::Target::Address(target), state);
         }
         let mut ways = Vec::new();
         let mut inside = self.pool.bool(false);
@@ -348,7 +355,16 @@ impl<'a> Code<'a> {
                 };
                 self.call(offset, target, state)
             }
-            (RawInst::Jra(_), Formula::Pc) => Err(Unsupported(format!("a tail call at {offset:#x}"))),
+            (RawInst::Jra(_), Formula::Pc) => {
+                let target = match &reloc.target {
+                    RelocTarget::Name(name) => calls::Target::Name(symbol_name(self.func, name)),
+                    RelocTarget::Function => calls::Target::Name(self.func.name.to_string()),
+                    RelocTarget::Runtime(name) => {
+                        return Err(Unsupported(format!("a tail call of {name} at {offset:#x}")));
+                    }
+                };
+                self.tail_call(offset, &target, state)
+            }
             _ => Err(Unsupported(format!(
                 "the relocation {} at {offset:#x}",
                 reloc.kind.name()

@@ -6,11 +6,13 @@
 use super::State;
 use super::calls::{clobber, region};
 use crate::floats;
-use crate::memory::Memory;
+use crate::memory::{LOCKS, Memory, Region};
 use crate::term::{Bits, Pool, Term, WORD};
-use cranelift_codegen::ir::types;
-use cranelift_naplespu::abi::sig::{Place, Places};
+use cranelift_codegen::ir::{AbiParam, Signature, Type, types};
+use cranelift_codegen::isa::CallConv;
+use cranelift_naplespu::abi::sig::{Place, Places, SigInfo};
 use cranelift_naplespu::runtime::Routine;
+use npu_mc::machine::LANES;
 
 /// The maximum length in bytes of a modeled copy.
 const MOST_COPIED: u64 = 1024;
@@ -104,6 +106,9 @@ fn not_zero(pool: &mut Pool, a: Term) -> Term {
 /// The routine has no semantics here.
 pub fn call(pool: &mut Pool, name: &'static str, sp: Term, state: &mut State) -> Result<Vec<Term>, String> {
     let unknown = || format!("the routine {name} has no meaning here");
+    if let Some(special) = Special::named(name) {
+        return special.call(pool, sp, state).ok_or_else(unknown);
+    }
     let routine = Routine::named(name).ok_or_else(unknown)?;
     let sig = routine.signature().ok_or_else(unknown)?;
     let register = |places: &Places| match places.first() {
@@ -144,6 +149,146 @@ pub fn call(pool: &mut Pool, name: &'static str, sp: Term, state: &mut State) ->
         state.set(register(places)?, 0, word);
     }
     Ok(claims)
+}
+
+/// A routine that the legalization calls, or that replaces an intrinsic.
+#[derive(Clone, Copy)]
+enum Special {
+    /// Takes the lock of the core, or between cores.
+    Enter { between_cores: bool },
+    /// Loads a word of the scratchpad for each lane.
+    Gather,
+    /// Stores a word of each lane of the mask to the scratchpad.
+    Scatter,
+    /// Stores elements of the lanes of the mask to consecutive addresses.
+    Store { bits: u32, scratchpad: bool },
+}
+
+impl Special {
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "__npu_atomic_enter" => Self::Enter { between_cores: false },
+            "__npu_machine_enter" => Self::Enter { between_cores: true },
+            "__npu_gather" => Self::Gather,
+            "__npu_scatter" => Self::Scatter,
+            _ => {
+                let rest = name.strip_prefix("__npu_store_lanes_")?;
+                let (bits, scratchpad) = match rest.strip_suffix("_scratchpad") {
+                    Some(bits) => (bits, true),
+                    None => (rest, false),
+                };
+                Self::Store {
+                    bits: bits.parse().ok()?,
+                    scratchpad,
+                }
+            }
+        })
+    }
+
+    /// Returns the types of the arguments and results.
+    fn types(self) -> (&'static [Type], &'static [Type]) {
+        use types::{I32, I32X16};
+        match self {
+            Self::Enter { .. } => (&[I32], &[I32, I32]),
+            Self::Gather => (&[I32X16], &[I32X16]),
+            Self::Scatter => (&[I32X16, I32X16, I32], &[]),
+            Self::Store { .. } => (&[I32, I32X16, I32], &[]),
+        }
+    }
+
+    /// Applies the routine. Returns its preconditions, or `None` if its signature has no locations.
+    fn call(self, pool: &mut Pool, sp: Term, state: &mut State) -> Option<Vec<Term>> {
+        let (args, results) = self.types();
+        let mut signature = Signature::new(CallConv::Probestack);
+        signature.params.extend(args.iter().copied().map(AbiParam::new));
+        signature.returns.extend(results.iter().copied().map(AbiParam::new));
+        let sig = SigInfo::new(&signature, "a routine").ok()?;
+        let mut values = Vec::new();
+        for (places, ty) in sig.args.iter().zip(args) {
+            let Some(&Place::Reg(reg)) = places.first() else {
+                return None;
+            };
+            values.push(
+                (0..ty.lane_count())
+                    .map(|lane| state.get(reg, lane))
+                    .collect::<Vec<_>>(),
+            );
+        }
+        let mut claims = Vec::new();
+        let mut out: Vec<Vec<Term>> = Vec::new();
+        let one = |values: &[Vec<Term>], at: usize| values.get(at)?.first().copied();
+        match self {
+            Self::Enter { between_cores } => {
+                let pointer = one(&values, 0)?;
+                let low = pool.extract(1, 0, pointer);
+                let zero = pool.int(2, 0);
+                claims.push(pool.eq(low, zero));
+                let area = region(pool, pointer, sp);
+                let word = state.memory.load(pool, area, pointer, WORD / 8);
+                let taken = pool.int(8, 1);
+                let locks = LOCKS.map(|lock| pool.var(lock, WORD));
+                for &lock in &locks[..1 + usize::from(between_cores)] {
+                    state.memory.store(pool, Region::Locks, lock, taken);
+                }
+                out = match between_cores {
+                    false => vec![vec![locks[0]], vec![word]],
+                    true => vec![vec![locks[1]], vec![locks[0]]],
+                };
+            }
+            Self::Gather => {
+                let addresses = values.first()?.clone();
+                let words = addresses
+                    .into_iter()
+                    .map(|address| state.memory.load(pool, Region::Scratchpad, address, WORD / 8));
+                out.push(words.collect());
+            }
+            Self::Scatter => {
+                let mask = one(&values, 2)?;
+                for lane in 0..LANES as usize {
+                    let (&address, &word) = (values[0].get(lane)?, values[1].get(lane)?);
+                    store_lane(pool, state, Region::Scratchpad, address, word, mask, lane as u32);
+                }
+            }
+            Self::Store { bits, scratchpad } => {
+                let (pointer, mask) = (one(&values, 0)?, one(&values, 2)?);
+                let area = match scratchpad {
+                    true => Region::Scratchpad,
+                    false => region(pool, pointer, sp),
+                };
+                let above = pool.extract(WORD - 1, LANES, mask);
+                let zero = pool.int(WORD - LANES, 0);
+                claims.push(pool.eq(above, zero));
+                for lane in 0..LANES {
+                    let offset = pool.int(WORD, u64::from(lane * bits / 8));
+                    let address = pool.add(pointer, offset);
+                    let element = pool.extract(bits - 1, 0, *values[1].get(lane as usize)?);
+                    store_lane(pool, state, area, address, element, mask, lane);
+                }
+            }
+        }
+        clobber(pool, &sig, state);
+        for (places, lanes) in sig.rets.iter().zip(out) {
+            let Some(&Place::Reg(reg)) = places.first() else {
+                return None;
+            };
+            for (lane, value) in lanes.into_iter().enumerate() {
+                state.set(reg, lane as u32, value);
+            }
+        }
+        Some(claims)
+    }
+}
+
+/// Stores an element if the mask has its lane.
+fn store_lane(pool: &mut Pool, state: &mut State, area: Region, address: Term, element: Term, mask: Term, lane: u32) {
+    let enabled = pool.extract(lane, lane, mask);
+    let bytes = pool.width(element) / 8;
+    let old = match pool.is_true(enabled) {
+        true => element,
+        false => state.memory.load(pool, area, address, bytes),
+    };
+    let value = pool.ite(enabled, element, old);
+    state.memory.store(pool, area, address, value);
 }
 
 /// Returns the operands of a float operation, each with as many words as the type in the name.

@@ -130,13 +130,18 @@ fn tables() -> Vec<Instance> {
 /// Calls with parameters and results of each type, in registers and on the stack.
 fn calls() -> Vec<Instance> {
     let mut out = Vec::new();
-    for ty in all_types() {
+    let plain = |ty| AbiParam::new(ty);
+    let narrow = [types::I8, types::I16].into_iter();
+    let extended = narrow.flat_map(|ty| [AbiParam::new(ty).uext(), AbiParam::new(ty).sext()]);
+    for param in all_types().map(plain).chain(extended) {
+        let ty = param.value_type;
         for count in [1, 2, 9] {
             for indirect in [false, true] {
                 let mut small = Small::default();
+                small.func.signature.returns.push(param);
                 let mut sig = Signature::new(CallConv::SystemV);
-                sig.params.extend(vec![AbiParam::new(ty); count]);
-                sig.returns.push(AbiParam::new(ty));
+                sig.params.extend(vec![param; count]);
+                sig.returns.push(param);
                 let sig_ref = small.func.import_signature(sig);
                 let args: Vec<Value> = (0..count).map(|_| small.param(ty)).rev().collect();
                 let call = if indirect {
@@ -161,7 +166,42 @@ fn calls() -> Vec<Instance> {
     out
 }
 
+/// Tail calls with arguments in registers and on the stack.
+fn tail_calls() -> Vec<Instance> {
+    let mut out = Vec::new();
+    for ty in [types::I8, types::I32, types::I64, types::F32, types::I32X16] {
+        for (own, count) in [(0, 0), (1, 1), (2, 9), (9, 2), (3, 20), (20, 3), (20, 20)] {
+            for indirect in [false, true] {
+                let mut small = Small::default();
+                small.func.signature.call_conv = CallConv::Tail;
+                small.func.signature.returns.push(AbiParam::new(ty));
+                let mut sig = Signature::new(CallConv::Tail);
+                sig.params.extend(vec![AbiParam::new(ty); count]);
+                sig.returns.push(AbiParam::new(ty));
+                let sig_ref = small.func.import_signature(sig);
+                let address = small.param(types::I32);
+                let params: Vec<Value> = (0..own.max(1)).map(|_| small.param(ty)).collect();
+                let args: Vec<Value> = (0..count).map(|at| params[(at * 7 + 1) % params.len()]).collect();
+                if indirect {
+                    small.cursor().ins().return_call_indirect(sig_ref, address, &args);
+                } else {
+                    let name = small.func.declare_imported_user_function(UserExternalName::new(0, 3));
+                    let callee = small.func.import_function(ExtFuncData {
+                        name: ExternalName::user(name),
+                        signature: sig_ref,
+                        colocated: true,
+                        patchable: false,
+                    });
+                    small.cursor().ins().return_call(callee, &args);
+                }
+                out.push(Instance::new(small, ty));
+            }
+        }
+    }
+    out
+}
+
 /// Returns the instances of control flow.
 pub fn instances() -> Vec<Instance> {
-    [constants(), traps(), branches(), tables(), calls()].concat()
+    [constants(), traps(), branches(), tables(), calls(), tail_calls()].concat()
 }

@@ -1,11 +1,12 @@
 //! Small functions that apply the rules: each operation by each type, with constants of each class,
 //! with each kind of user, and in pairs.
 
-use super::control;
-use super::memory;
 use super::operation::{Operation, Small, TRAP, operations};
+use super::{atomics, control, frames, intrinsics, memory, rewrites};
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Function, InstBuilder as _, InstructionData, MemFlagsData, Opcode, Type, Value, types};
+use cranelift_codegen::ir::{
+    ConstantData, Function, InstBuilder as _, InstructionData, MemFlagsData, Opcode, Type, Value, types,
+};
 use rustc_hash::FxHasher;
 use std::collections::HashSet;
 use std::hash::{Hash as _, Hasher as _};
@@ -63,6 +64,55 @@ pub fn shape(func: &Function) -> u64 {
     hasher.finish()
 }
 
+/// Returns the numbers of the operations of a function: opcodes with types and conditions.
+pub fn operations_of(func: &Function) -> Vec<u64> {
+    let mut list = Vec::new();
+    for block in func.layout.blocks() {
+        for inst in func.layout.block_insts(block) {
+            let mut hasher = FxHasher::default();
+            let data = &func.dfg.insts[inst];
+            data.opcode().hash(&mut hasher);
+            match *data {
+                InstructionData::IntCompare { cond, .. } => cond.hash(&mut hasher),
+                InstructionData::FloatCompare { cond, .. } => cond.hash(&mut hasher),
+                InstructionData::UnaryImm { imm, .. } => imm.hash(&mut hasher),
+                _ => {}
+            }
+            for &result in func.dfg.inst_results(inst) {
+                func.dfg.value_type(result).hash(&mut hasher);
+            }
+            list.push(hasher.finish());
+        }
+    }
+    list.sort_unstable();
+    list
+}
+
+/// Returns a hash of the operations of a function in their order, with their constants and the
+/// classes of their types: passes over CLIF treat the types of a class alike.
+pub fn rewrite(func: &Function) -> u64 {
+    let mut hasher = FxHasher::default();
+    for block in func.layout.blocks() {
+        for inst in func.layout.block_insts(block) {
+            let data = &func.dfg.insts[inst];
+            data.opcode().hash(&mut hasher);
+            match *data {
+                InstructionData::IntCompare { cond, .. } => cond.hash(&mut hasher),
+                InstructionData::FloatCompare { cond, .. } => cond.hash(&mut hasher),
+                InstructionData::UnaryImm { imm, .. } => imm.hash(&mut hasher),
+                _ => {}
+            }
+            for &value in func.dfg.inst_args(inst).iter().chain(func.dfg.inst_results(inst)) {
+                let ty = func.dfg.value_type(value);
+                (ty.is_vector(), ty.is_float(), ty.lane_bits().max(16)).hash(&mut hasher);
+                // The order of operands.
+                value.hash(&mut hasher);
+            }
+        }
+    }
+    hasher.finish()
+}
+
 /// A family of instances.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Family {
@@ -80,11 +130,21 @@ pub enum Family {
     Memory,
     /// Branches, calls and traps.
     Control,
+    /// Atomic operations.
+    Atomics,
+    /// Calls of intrinsics.
+    Intrinsics,
+    /// Stack slots, saved registers, pools of constants.
+    Frames,
+    /// Functions that are longer than the reach of a branch.
+    Long,
+    /// Functions that the optimizer rewrites.
+    Rewrites,
 }
 
 impl Family {
     /// All families.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 12] = [
         Self::Plain,
         Self::Constants,
         Self::Users,
@@ -92,6 +152,11 @@ impl Family {
         Self::Masked,
         Self::Memory,
         Self::Control,
+        Self::Atomics,
+        Self::Intrinsics,
+        Self::Frames,
+        Self::Long,
+        Self::Rewrites,
     ];
 
     /// Returns the name.
@@ -104,6 +169,11 @@ impl Family {
             Self::Masked => "masked",
             Self::Memory => "memory",
             Self::Control => "control",
+            Self::Atomics => "atomics",
+            Self::Intrinsics => "intrinsics",
+            Self::Frames => "frames",
+            Self::Long => "long",
+            Self::Rewrites => "rewrites",
         }
     }
 
@@ -117,6 +187,11 @@ impl Family {
             Self::Masked => masked(),
             Self::Memory => memory::instances(),
             Self::Control => control::instances(),
+            Self::Atomics => atomics::instances(),
+            Self::Intrinsics => intrinsics::instances(),
+            Self::Frames => frames::instances(),
+            Self::Long => frames::long(),
+            Self::Rewrites => rewrites::instances(),
         }
     }
 }
@@ -184,9 +259,45 @@ const WIDE_LIMITS: [i64; 10] = [
 /// The constants of a machine immediate of nine bits.
 const SHORT: std::ops::RangeInclusive<i64> = -256..=255;
 
+/// Returns the upper words of special floats of a type: zeros, numbers, an infinity, NaNs.
+fn float_constants(ty: Type) -> Vec<i64> {
+    let f32 = [
+        0,
+        -0x8000_0000,
+        0x3f80_0000,
+        -0x4040_0000,
+        0x4b00_0000,
+        0x4f00_0000,
+        0x7f80_0000,
+        0x7fc0_0000,
+        1,
+    ];
+    let f64 = [
+        0,
+        -0x8000_0000,
+        0x3ff0_0000,
+        -0x4008_0000,
+        0x4330_0000,
+        0x41e0_0000,
+        0x7ff0_0000,
+        0x7ff8_0000,
+        1,
+    ];
+    let f16 = [0, -0x8000, 0x3c00, -0x4200, 0x6400, 0x7bff, 0x7c00, 0x7e00, 1];
+    match ty.lane_type() {
+        types::F16 => f16.to_vec(),
+        types::F32 => f32.to_vec(),
+        types::F64 => f64.to_vec(),
+        _ => Vec::new(),
+    }
+}
+
 /// Returns the constants to try with an integer type. The list for `i32` has every constant that an
 /// immediate operand can have, and every power of two.
 pub fn constants_of(ty: Type) -> Vec<i64> {
+    if ty.lane_type().is_float() {
+        return float_constants(ty);
+    }
     let bits = ty.lane_bits();
     let mut list: Vec<i64> = LIMITS.to_vec();
     if ty == types::I32 {
@@ -255,6 +366,27 @@ fn plain() -> Vec<Instance> {
     list
 }
 
+/// Returns the function of an operation on vectors with one operand that is a scalar in each lane.
+fn with_splat(operation: &Operation, number: usize) -> Option<Instance> {
+    if !operation.operands[number].is_vector() {
+        return None;
+    }
+    let mut small = Small::default();
+    let mut args = Vec::new();
+    for (at, &ty) in operation.operands.iter().enumerate() {
+        args.push(match at == number {
+            true => {
+                let scalar = small.param(ty.lane_type());
+                small.cursor().ins().splat(ty, scalar)
+            }
+            false => small.param(ty),
+        });
+    }
+    let results = operation.append(&mut small, &args);
+    small.ret(&results);
+    Some(Instance::new(small, main_type(operation)))
+}
+
 /// Pairs of constants.
 const BOTH: [(i64, i64); 6] = [
     (0, 0),
@@ -279,6 +411,7 @@ fn constants() -> Vec<Instance> {
                     .into_iter()
                     .filter_map(|value| single(&operation, &[(number, value)])),
             );
+            list.extend(with_splat(&operation, number));
         }
         if operation.operands.len() == 2 {
             list.extend(
@@ -545,6 +678,76 @@ fn masked() -> Vec<Instance> {
                     constant,
                     ..Instance::new(small, operation.ctrl)
                 });
+            }
+        }
+    }
+    out.extend(masks());
+    out
+}
+
+/// Compares as masks: combined with constant masks, as conditions, and as operands that select the
+/// lanes of an operation.
+fn masks() -> Vec<Instance> {
+    let mut out = Vec::new();
+    for ty in [types::I32X16, types::I8X16, types::I16X8, types::I32X4] {
+        let compare = |small: &mut Small| {
+            let (a, b) = (small.param(ty), small.param(ty));
+            small.cursor().ins().icmp(IntCC::SignedLessThan, a, b)
+        };
+        let logic = [Opcode::Band, Opcode::Bor, Opcode::Bxor, Opcode::Iadd, Opcode::Isub];
+        for opcode in logic {
+            let binary = |small: &mut Small, args| small.instruction(InstructionData::Binary { opcode, args }, ty)[0];
+            for constant in [0u32, 0xffff_ffff, 0x5a3c_0f81] {
+                for swapped in [false, true] {
+                    let mut small = Small::default();
+                    let mask = compare(&mut small);
+                    let lanes = (0..ty.lane_count()).map(|lane| if constant >> lane & 1 == 1 { 0xff } else { 0 });
+                    let bytes: Vec<u8> = lanes
+                        .flat_map(|byte| std::iter::repeat_n(byte, ty.lane_bits() as usize / 8))
+                        .collect();
+                    let handle = small.func.dfg.constants.insert(ConstantData::from(&bytes[..]));
+                    let constant = small.cursor().ins().vconst(ty, handle);
+                    let args = if swapped { [constant, mask] } else { [mask, constant] };
+                    let result = binary(&mut small, args);
+                    let bits = small.cursor().ins().vhigh_bits(types::I32, result);
+                    small.ret(&[result, bits]);
+                    out.push(Instance::new(small, ty));
+                }
+            }
+            // Operands of the operation: a mask, a vector in the lanes of a mask.
+            for is_masked in [false, true] {
+                for splat in [false, true] {
+                    let mut small = Small::default();
+                    let a = small.param(ty);
+                    let mut b = compare(&mut small);
+                    if is_masked {
+                        let mut value = small.param(if splat { ty.lane_type() } else { ty });
+                        if splat {
+                            value = small.cursor().ins().splat(ty, value);
+                        }
+                        b = small.cursor().ins().band(b, value);
+                    } else if splat {
+                        continue;
+                    }
+                    let result = binary(&mut small, [a, b]);
+                    small.ret(&[result]);
+                    out.push(Instance::new(small, ty));
+                }
+            }
+        }
+        for opcode in [Opcode::VanyTrue, Opcode::VallTrue] {
+            for is_compare in [false, true] {
+                for inverted in [false, true] {
+                    let mut small = Small::default();
+                    let arg = if is_compare {
+                        compare(&mut small)
+                    } else {
+                        small.param(ty)
+                    };
+                    let flag = small.instruction(InstructionData::Unary { opcode, arg }, ty)[0];
+                    branch(&mut small, flag, inverted);
+                    out.push(Instance::new(small, ty));
+                }
             }
         }
     }

@@ -6,9 +6,11 @@ use super::operation::{Small, all_types};
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::instructions::InstructionFormat;
 use cranelift_codegen::ir::{
-    AliasRegionData, Endianness, ExternalName, GlobalValueData, InstBuilder as _, InstructionData, MemFlagsData,
-    Opcode, StackSlotData, StackSlotKind, Type, UserExternalName, Value, types,
+    AliasRegion, AliasRegionData, Endianness, ExtFuncData, ExternalName, GlobalValueData, InstBuilder as _,
+    InstructionData, MemFlagsData, Opcode, Signature, StackSlotData, StackSlotKind, Type, UserExternalName, Value,
+    types,
 };
+use cranelift_codegen::isa::CallConv;
 use npu_mc::machine::SCRATCHPAD_SPACE;
 
 /// The kinds of address.
@@ -30,6 +32,14 @@ enum Address {
     Constant(i64),
     /// A parameter of 64 bits.
     Wide,
+    /// A multiple of a power of two plus a constant.
+    Multiple(i64, i64),
+    /// The sum of multiples of two powers of two.
+    Multiples(i64, i64),
+    /// One of two multiples of powers of two.
+    Either(i64, i64),
+    /// A distance in a stack slot with an alignment.
+    InSlot(u8, i32),
 }
 
 impl Address {
@@ -47,6 +57,35 @@ impl Address {
     ];
 
     fn build(self, small: &mut Small) -> Value {
+        let multiple = |small: &mut Small, of: i64| {
+            let param = small.param(types::I32);
+            let amount = small.cursor().ins().iconst(types::I32, i64::from(of.trailing_zeros()));
+            small.cursor().ins().ishl(param, amount)
+        };
+        match self {
+            Self::Multiple(of, more) => {
+                let param = small.param(types::I32);
+                let mask = small.cursor().ins().iconst(types::I32, -of & 0xffff_ffff);
+                let address = small.cursor().ins().band(param, mask);
+                let more = small.cursor().ins().iconst(types::I32, more);
+                return small.cursor().ins().iadd(address, more);
+            }
+            Self::Multiples(first, second) => {
+                let (first, second) = (multiple(small, first), multiple(small, second));
+                return small.cursor().ins().iadd(first, second);
+            }
+            Self::Either(first, second) => {
+                let (first, second) = (multiple(small, first), multiple(small, second));
+                let which = small.param(types::I8);
+                return small.cursor().ins().select(which, first, second);
+            }
+            Self::InSlot(align, distance) => {
+                let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, 512, align);
+                let slot = small.func.create_sized_stack_slot(slot);
+                return small.cursor().ins().stack_addr(types::I32, slot, distance);
+            }
+            _ => {}
+        }
         let param = match self {
             Self::Slot | Self::Symbol | Self::Constant(_) => None,
             Self::Wide => Some(small.param(types::I64)),
@@ -73,20 +112,23 @@ impl Address {
                 let slot = small.func.create_sized_stack_slot(slot);
                 small.cursor().ins().stack_addr(types::I32, slot, 64)
             }
-            (Self::Symbol, _) => {
-                let name = small.func.declare_imported_user_function(UserExternalName::new(0, 7));
-                let symbol = small.func.create_global_value(GlobalValueData::Symbol {
-                    name: ExternalName::user(name),
-                    offset: 16.into(),
-                    colocated: true,
-                    tls: false,
-                });
-                small.cursor().ins().symbol_value(types::I32, symbol)
-            }
+            (Self::Symbol, _) => symbol(small, types::I32),
             (Self::Constant(at), _) => small.cursor().ins().iconst(types::I32, at),
             _ => small.cursor().ins().iconst(types::I32, 0),
         }
     }
+}
+
+/// Appends the address of a symbol.
+fn symbol(small: &mut Small, ty: Type) -> Value {
+    let name = small.func.declare_imported_user_function(UserExternalName::new(0, 7));
+    let symbol = small.func.create_global_value(GlobalValueData::Symbol {
+        name: ExternalName::user(name),
+        offset: 16.into(),
+        colocated: true,
+        tls: false,
+    });
+    small.cursor().ins().symbol_value(ty, symbol)
 }
 
 /// The offsets to try: limits of the machine's offsets, and multiples of the access.
@@ -94,12 +136,17 @@ const OFFSETS: [i32; 16] = [
     0, 1, 4, 8, 64, -4, -64, 248, 252, 255, 256, 260, -256, -260, 4096, 100_000,
 ];
 
-/// Returns the flags of accesses.
-fn flags(small: &mut Small) -> Vec<MemFlagsData> {
-    let region = small.func.dfg.alias_regions.insert(AliasRegionData {
+/// Declares the scratchpad.
+pub fn space(small: &mut Small) -> AliasRegion {
+    small.func.dfg.alias_regions.insert(AliasRegionData {
         user_id: SCRATCHPAD_SPACE,
         description: "scratchpad".into(),
-    });
+    })
+}
+
+/// Returns the flags of accesses.
+fn flags(small: &mut Small) -> Vec<MemFlagsData> {
+    let region = space(small);
     let plain = MemFlagsData::new();
     let aligned = plain.with_aligned();
     let mut list = vec![
@@ -169,6 +216,32 @@ fn access(opcode: Opcode, ty: Type, flag: usize, address: Address, offset: i32, 
     Some(Instance::new(small, ty))
 }
 
+/// Addresses of which lowering knows an alignment, or must not assume one.
+const ALIGNED: [Address; 22] = [
+    Address::Multiple(2, 0),
+    Address::Multiple(4, 0),
+    Address::Multiple(4, 2),
+    Address::Multiple(32, 8),
+    Address::Multiple(64, 0),
+    Address::Multiple(64, 4),
+    Address::Multiple(64, 32),
+    Address::Multiple(128, 64),
+    Address::Multiples(64, 64),
+    Address::Multiples(4, 64),
+    Address::Multiples(64, 2),
+    Address::Multiples(4, 8),
+    Address::Either(64, 4),
+    Address::Either(2, 64),
+    Address::Either(4, 4),
+    Address::InSlot(0, 0),
+    Address::InSlot(2, 2),
+    Address::InSlot(2, 4),
+    Address::InSlot(6, 1),
+    Address::InSlot(6, 4),
+    Address::InSlot(6, 32),
+    Address::InSlot(8, 64),
+];
+
 /// Returns the address operations alone.
 fn addresses() -> Vec<Instance> {
     let all = Address::ALL.into_iter().map(|address| {
@@ -177,7 +250,42 @@ fn addresses() -> Vec<Instance> {
         small.ret(&[value]);
         Instance::new(small, types::I32)
     });
-    all.collect()
+    let mut out: Vec<Instance> = all.collect();
+    for ty in [types::I32, types::I64, types::I128] {
+        for opcode in [
+            Opcode::GetStackPointer,
+            Opcode::GetFramePointer,
+            Opcode::GetReturnAddress,
+        ] {
+            let mut small = Small::default();
+            let value = small.instruction(InstructionData::NullAry { opcode }, ty);
+            small.ret(&value);
+            out.push(Instance::new(small, ty));
+        }
+        let mut small = Small::default();
+        let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, 512, 6);
+        let slot = small.func.create_sized_stack_slot(slot);
+        let value = small.cursor().ins().stack_addr(ty, slot, 64);
+        small.ret(&[value]);
+        out.push(Instance::new(small, ty));
+        let mut small = Small::default();
+        let value = symbol(&mut small, ty);
+        small.ret(&[value]);
+        out.push(Instance::new(small, ty));
+        let mut small = Small::default();
+        let signature = small.func.import_signature(Signature::new(CallConv::SystemV));
+        let name = small.func.declare_imported_user_function(UserExternalName::new(0, 3));
+        let callee = small.func.import_function(ExtFuncData {
+            name: ExternalName::user(name),
+            signature,
+            colocated: true,
+            patchable: false,
+        });
+        let value = small.cursor().ins().func_addr(ty, callee);
+        small.ret(&[value]);
+        out.push(Instance::new(small, ty));
+    }
+    out
 }
 
 /// Returns the instances of memory.
@@ -199,6 +307,17 @@ pub fn instances() -> Vec<Instance> {
                 let few = flag != 0 && ty.bits() > 64;
                 for address in Address::ALL.into_iter().step_by(if few { 4 } else { 1 }) {
                     out.extend(access(opcode, ty, flag, address, 16, false));
+                }
+                // Without the flag, lowering derives the alignment from the address.
+                if matches!(flag, 1 | 5)
+                    && matches!(ty, types::I16 | types::I32 | types::I64 | types::I32X16 | types::I8X16)
+                {
+                    let (step, offsets): (usize, &[i32]) = if ty.is_vector() { (3, &[0]) } else { (1, &[0, 2, 4]) };
+                    for address in ALIGNED.into_iter().step_by(step) {
+                        for &offset in offsets {
+                            out.extend(access(opcode, ty, flag, address, offset, false));
+                        }
+                    }
                 }
                 for offset in OFFSETS.into_iter().step_by(if few { 8 } else { 1 }) {
                     out.extend(access(opcode, ty, flag, Address::Param, offset, false));

@@ -17,15 +17,22 @@
 //! | module | contents |
 //! |---|---|
 //! | [`operation`] | operations of CLIF with types and immediates; small functions |
-//! | [`instances`], `memory`, `control` | the families of functions |
+//! | [`instances`], `memory`, `control`, `atomics`, `intrinsics`, `frames` | the families of functions |
+//! | `rewrites` | functions for the passes over CLIF |
+//! | [`runs`] | runs of functions for rules that are not proved |
 //! | [`routines`] | the routines of the runtime against the operations that they perform |
 //! | [`table`] | the proofs by rule, as text and JSON |
 
+mod atomics;
 mod control;
+mod frames;
 pub mod instances;
+mod intrinsics;
 mod memory;
 pub mod operation;
+mod rewrites;
 pub mod routines;
+pub mod runs;
 pub mod table;
 
 use crate::answer::{Answer, Reason, Verdict};
@@ -37,11 +44,13 @@ use cranelift_codegen::settings::{self, Flags};
 use cranelift_codegen::verify_function;
 use cranelift_naplespu::{CompileError, CompiledCode, Compiler, Isa, StageRequest};
 use instances::{Family, Instance};
+use npu_mc::errata::Erratum;
 use rayon::prelude::*;
-use rustc_hash::{FxHashSet, FxHasher};
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
+use sha2::{Digest as _, Sha256};
 use std::hash::Hasher as _;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use table::Table;
 
 /// The number of functions that are compiled before some of them are proved.
@@ -55,6 +64,8 @@ struct Compiled {
     code: CompiledCode,
     /// The applied rules, by their numbers in `RULES`, in ascending order.
     rules: Vec<u16>,
+    /// Whether the function and the optimized one consist of different operations.
+    is_rewritten: bool,
 }
 
 /// The result of compiling an instance.
@@ -92,12 +103,20 @@ pub struct Counts {
     pub refused: usize,
     /// Functions that were proved, refuted or undecided.
     pub compared: usize,
+    /// The time to compile, on all cores.
+    pub compiling: Duration,
+    /// The time of the comparisons, summed over the threads.
+    pub proving: Duration,
+    /// The part of it that the solver needs.
+    pub solving: Duration,
 }
 
 /// The proofs so far.
 pub struct Prover {
     options: Options,
     features: FxHashSet<u64>,
+    /// Proved functions with their code.
+    known: FxHashMap<[u8; 32], Answer>,
     /// The proofs by rule.
     pub table: Table,
 }
@@ -116,6 +135,10 @@ pub enum Scope {
     All,
     /// Rules at new types.
     Types,
+    /// Rules at new types, and functions that the optimizer rewrites in a new way.
+    Rewrites,
+    /// Functions that the optimizer rewrites.
+    Rewritten,
     /// Only rules that no function applied so far.
     NewRules,
 }
@@ -126,6 +149,7 @@ impl Prover {
         Self {
             options,
             features: FxHashSet::default(),
+            known: FxHashMap::default(),
             table: Table::default(),
         }
     }
@@ -162,10 +186,12 @@ impl Prover {
     }
 
     fn chunk(&mut self, instances: Vec<Instance>, isa: &Arc<Isa>, settings: &str, scope: Scope, counts: &mut Counts) {
+        let start = Instant::now();
         let attempts: Vec<Attempt> = instances
             .into_par_iter()
             .map_init(Compiler::new, |compiler, instance| compile(compiler, isa, instance))
             .collect();
+        counts.compiling += start.elapsed();
         let mut chosen = Vec::new();
         for attempt in attempts {
             match attempt {
@@ -188,16 +214,29 @@ impl Prover {
             }
         }
         counts.compared += chosen.len();
-        let proofs: Vec<Proof> = chosen
+        let proofs: Vec<([u8; 32], Proof)> = chosen
             .into_par_iter()
-            .map(|compiled| self.compare(compiled, isa, settings))
+            .map(|compiled| {
+                let key = key(&compiled, isa);
+                (key, self.compare(compiled, &key, isa, settings))
+            })
             .collect();
-        proofs.into_iter().for_each(|proof| self.table.add(proof));
+        for (key, proof) in proofs {
+            counts.proving += proof.answer.time;
+            counts.solving += proof.answer.solving;
+            if proof.answer.verdict == Verdict::Proved {
+                self.known.entry(key).or_insert_with(|| proof.answer.clone());
+            }
+            self.table.add(proof, isa);
+        }
     }
 
     /// Records the features of an instance. Returns whether one of them is new.
     fn is_new(&mut self, compiled: &Compiled, settings: &str, scope: Scope) -> bool {
         let Compiled { instance, rules, .. } = compiled;
+        if scope == Scope::Rewritten {
+            return compiled.is_rewritten;
+        }
         if scope == Scope::NewRules {
             let unseen = rules
                 .iter()
@@ -206,6 +245,11 @@ impl Prover {
         }
         let ty = instance.ty;
         let mut is_new = false;
+        if scope == Scope::Rewrites && compiled.is_rewritten && !ty.is_vector() {
+            is_new |= self
+                .features
+                .insert(feature((settings, "rewrite", instances::rewrite(&instance.func))));
+        }
         if scope == Scope::All {
             is_new |= self.features.insert(feature((settings, "rules", rules, ty)));
             if instance.is_distinct {
@@ -224,16 +268,34 @@ impl Prover {
         is_new
     }
 
-    /// Compares the code of a function with its CLIF. A function that is undecided at first is
-    /// tried again with more time.
-    fn compare(&self, compiled: Compiled, isa: &Arc<Isa>, settings: &str) -> Proof {
-        let Compiled { instance, code, rules } = compiled;
+    /// Proves the code of a function. A function that is undecided at first is tried again with more
+    /// time.
+    fn answer(&self, func: &Function, code: &CompiledCode, isa: &Arc<Isa>) -> Answer {
         let mut options = self.options.clone();
         options.timeout = options.timeout.min(FIRST);
-        let mut answer = prove_code(&instance.func, &code, isa, &options);
-        if matches!(answer.verdict, Verdict::Undecided(Reason::Time(_))) && self.options.timeout > FIRST {
-            answer = prove_code(&instance.func, &code, isa, &self.options);
+        let answer = prove_code(func, code, isa, &options);
+        match answer.verdict {
+            Verdict::Undecided(Reason::Time(_)) if self.options.timeout > FIRST => {
+                prove_code(func, code, isa, &self.options)
+            }
+            _ => answer,
         }
+    }
+
+    /// Compares the code of a function with its CLIF, unless the same code of the same function is
+    /// proved.
+    fn compare(&self, compiled: Compiled, key: &[u8; 32], isa: &Arc<Isa>, settings: &str) -> Proof {
+        let Compiled {
+            instance, code, rules, ..
+        } = compiled;
+        let answer = match self.known.get(key) {
+            Some(answer) => Answer {
+                time: Duration::ZERO,
+                solving: Duration::ZERO,
+                ..answer.clone()
+            },
+            None => self.answer(&instance.func, &code, isa),
+        };
         Proof {
             settings: settings.to_owned(),
             ty: match instance.ty {
@@ -258,9 +320,45 @@ fn compile(compiler: &mut Compiler, isa: &Arc<Isa>, instance: Instance) -> Attem
     match compiled {
         Err(error) => Attempt::Refused(Box::new((instance.func, error))),
         Ok((code, explanation)) => Attempt::Done(Box::new(Compiled {
+            // Compilation optimizes the function of the context in place.
+            is_rewritten: instances::operations_of(&instance.func) != instances::operations_of(&ctx.func),
             instance,
             code,
             rules: explanation.applied,
         })),
     }
+}
+
+/// Compiles a function. Returns its code and the applied rules.
+fn compile_explained(
+    compiler: &mut Compiler,
+    isa: &Isa,
+    func: &Function,
+) -> Result<(CompiledCode, Vec<u16>), CompileError> {
+    let mut ctx = Context::for_function(func.clone());
+    let request = StageRequest::default();
+    let (code, explanation) = compiler.compile_explained(isa, &mut ctx, &mut ControlPlane::default(), request)?;
+    Ok((code, explanation.applied))
+}
+
+/// Returns a hash of everything on which a proof depends.
+fn key(compiled: &Compiled, isa: &Isa) -> [u8; 32] {
+    let Compiled { instance, code, .. } = compiled;
+    let settings = isa.settings();
+    let mended = Erratum::ALL.iter().filter(|&&erratum| !isa.has_erratum(erratum));
+    let text = instance.func.display().to_string();
+    let has_float_unit = settings.has_fpu && !settings.strict_float && text.contains("f32");
+    let parts = [
+        text,
+        format!("{:?} {:?} {}", code.relocs, code.frame, code.pool_start),
+        format!("{:?}", mended.collect::<Vec<_>>()),
+        has_float_unit.to_string(),
+    ];
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    hash.update(&code.bytes);
+    hash.finalize().into()
 }

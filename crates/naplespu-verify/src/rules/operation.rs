@@ -2,7 +2,7 @@
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::immediates::Uimm8;
+use cranelift_codegen::ir::immediates::{Ieee16, Ieee32, Ieee64, Uimm8};
 use cranelift_codegen::ir::instructions::{InstructionFormat, ResolvedConstraint};
 use cranelift_codegen::ir::{
     AbiParam, Block, ConstantData, Function, InstBuilder as _, InstructionData, Opcode, Signature, TrapCode, Type,
@@ -276,12 +276,22 @@ impl Small {
         self.func.dfg.inst_results(inst).to_vec()
     }
 
-    /// Appends a constant of an integer type, or of vectors of one, in each lane. Returns `None` for
-    /// other types.
+    /// Appends a constant in each lane. The constant of a float type has these low bits, moved to the
+    /// upper half of types of 64 bits. Returns `None` for `f128`.
     pub fn constant(&mut self, ty: Type, value: i64) -> Option<Value> {
         let lane = ty.lane_type();
         if !lane.is_int() {
-            return None;
+            let mut cursor = self.cursor();
+            let constant = match lane {
+                types::F16 => cursor.ins().f16const(Ieee16::with_bits(value as u16)),
+                types::F32 => cursor.ins().f32const(Ieee32::with_bits(value as u32)),
+                types::F64 => cursor.ins().f64const(Ieee64::with_bits((value as u64) << 32)),
+                _ => return None,
+            };
+            return Some(match ty.is_vector() {
+                true => cursor.ins().splat(ty, constant),
+                false => constant,
+            });
         }
         let narrow = if lane == types::I128 { types::I64 } else { lane };
         let bits = narrow.bits();

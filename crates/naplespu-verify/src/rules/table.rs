@@ -1,11 +1,16 @@
 //! The proofs by rule.
 
 use super::Proof;
+use super::runs::{self, Runs};
 use crate::answer::Verdict;
+use cranelift_codegen::ir::Function;
+use cranelift_naplespu::Isa;
 use cranelift_naplespu::explain::{RULES, Rule};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The proofs of a rule.
 #[derive(Clone, Default, Debug)]
@@ -18,7 +23,23 @@ pub struct RuleProofs {
     pub constants: BTreeSet<i64>,
     /// The types of undecided functions, and the reason of one of them.
     pub undecided: BTreeMap<String, String>,
+    /// Undecided functions.
+    pub samples: Vec<Sample>,
 }
+
+/// An undecided function that is a candidate for runs.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// The function.
+    pub func: Function,
+    /// The settings.
+    pub isa: Arc<Isa>,
+    /// The applied rules.
+    pub rules: Vec<u16>,
+}
+
+/// The maximum number of samples of a rule.
+const SAMPLES: usize = 6;
 
 /// The state of a rule.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -41,11 +62,13 @@ pub struct Table {
     pub failures: Vec<Proof>,
     /// Functions that the compiler fails to compile, and the errors. Refusals do not count.
     pub uncompiled: Vec<(String, String)>,
+    /// The runs of functions that apply rules without a proof.
+    pub runs: Runs,
 }
 
 impl Table {
-    /// Adds a proof.
-    pub fn add(&mut self, proof: Proof) {
+    /// Adds a proof of a function for a target.
+    pub fn add(&mut self, proof: Proof, isa: &Arc<Isa>) {
         for &rule in &proof.rules {
             let entry = self.rules.entry(rule).or_default();
             match &proof.answer.verdict {
@@ -56,6 +79,13 @@ impl Table {
                 }
                 Verdict::Undecided(reason) => {
                     entry.undecided.insert(proof.ty.clone(), reason.to_string());
+                    if entry.samples.len() < SAMPLES {
+                        entry.samples.push(Sample {
+                            func: proof.func.clone(),
+                            isa: isa.clone(),
+                            rules: proof.rules.clone(),
+                        });
+                    }
                 }
                 Verdict::Refuted { .. } => {}
             }
@@ -63,6 +93,23 @@ impl Table {
         if proof.answer.is_failure() {
             self.failures.push(proof);
         }
+    }
+
+    /// Executes functions that apply rules without a proof: undecided functions, and those of files.
+    ///
+    /// # Errors
+    ///
+    /// A path that cannot be read.
+    pub fn run_unproved(&mut self, paths: &[PathBuf]) -> Result<(), String> {
+        let unproved: BTreeSet<u16> = [State::Undecided, State::Unapplied]
+            .into_iter()
+            .flat_map(|state| self.in_state(state))
+            .collect();
+        let samples = unproved.iter().filter_map(|&rule| self.of(rule));
+        let samples: Vec<Sample> = samples.flat_map(|proofs| proofs.samples.clone()).collect();
+        self.runs.merge(runs::random(samples));
+        self.runs.merge(runs::files(paths, &unproved)?);
+        Ok(())
     }
 
     /// Returns the proofs of a rule, if a function applies it.
@@ -100,7 +147,7 @@ impl Table {
 
     /// Returns whether every function behaves like its CLIF.
     pub fn is_sound(&self) -> bool {
-        self.failures.is_empty() && self.uncompiled.is_empty()
+        self.failures.is_empty() && self.uncompiled.is_empty() && self.runs.failures.is_empty()
     }
 
     /// Returns the table as JSON: one object for each rule.
@@ -117,6 +164,7 @@ impl Table {
                 "types": proofs.types,
                 "constants": proofs.constants.len(),
                 "undecided": proofs.undecided,
+                "runs": self.runs.agreed.get(&number).copied().unwrap_or(0),
             })
         });
         Value::Array(rows.collect())
@@ -137,8 +185,11 @@ impl Table {
         for (func, error) in self.uncompiled.iter().take(most) {
             writeln!(f, "not compiled: {error}\n{func}")?;
         }
-        let shown = self.failures.len().min(most) + self.uncompiled.len().min(most);
-        let hidden = self.failures.len() + self.uncompiled.len() - shown;
+        for what in self.runs.failures.iter().take(most) {
+            writeln!(f, "a run deviates: {what}")?;
+        }
+        let lengths = [self.failures.len(), self.uncompiled.len(), self.runs.failures.len()];
+        let hidden: usize = lengths.into_iter().map(|length| length.saturating_sub(most)).sum();
         match hidden {
             0 => Ok(()),
             _ => writeln!(f, "... and {hidden} more"),
@@ -203,6 +254,10 @@ impl fmt::Display for Table {
                 let reason = self.of(number).and_then(|proofs| proofs.undecided.iter().next());
                 if let Some((ty, reason)) = reason {
                     write!(f, ": {ty}: {reason}")?;
+                }
+                match self.runs.agreed.get(&number) {
+                    Some(count) => write!(f, "; checked by {count} runs")?,
+                    None => write!(f, "; not checked by runs")?,
                 }
             }
         }

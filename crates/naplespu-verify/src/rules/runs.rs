@@ -1,0 +1,282 @@
+//! Bounded checks of rules that are not proved: functions that apply them are executed.
+//!
+//! Two sources supply runs. Undecided functions of the families run on the simulator with random
+//! inputs, and the results are compared with those of Cranelift's interpreter. Files of CLIF run
+//! with the expectations in them.
+
+use super::compile_explained;
+use super::table::Sample;
+use cranelift_codegen::data_value::DataValue;
+use cranelift_codegen::ir::immediates::{Ieee16, Ieee32, Ieee64, Ieee128};
+use cranelift_codegen::ir::{Function, Type, types};
+use cranelift_interpreter::environment::FunctionStore;
+use cranelift_naplespu::{Compiler, Isa};
+use naplespu_filetests::outcome::Verdict;
+use naplespu_filetests::{file, interpret, runner};
+use naplespu_jit::{Program, RunError, function_name};
+use naplespu_reader::ClifFile;
+use naplespu_reader::config::FileConfigs;
+use rayon::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The number of random inputs of a function.
+const INPUTS: u64 = 200;
+/// The limit of instructions of a run.
+const STEPS: u64 = 10_000_000;
+
+/// The runs by rule, and the failures.
+#[derive(Default, Debug)]
+pub struct Runs {
+    /// The number of runs that agreed, by rule.
+    pub agreed: BTreeMap<u16, u64>,
+    /// Runs that deviate, in words.
+    pub failures: Vec<String>,
+}
+
+impl Runs {
+    fn add(&mut self, rules: &[u16], count: u64) {
+        if count > 0 {
+            for &rule in rules {
+                *self.agreed.entry(rule).or_default() += count;
+            }
+        }
+    }
+
+    /// Adds the runs of others.
+    pub fn merge(&mut self, other: Self) {
+        for (rule, count) in other.agreed {
+            *self.agreed.entry(rule).or_default() += count;
+        }
+        self.failures.extend(other.failures);
+    }
+}
+
+/// Returns random bits: often those of a small number, of a limit, or of a special float.
+fn bits(seed: &mut u64, ty: Type) -> u128 {
+    let mut next = || {
+        *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        crate::term::eval::mixed(*seed)
+    };
+    let kind = next() % 6;
+    let any = u128::from(next()) << 64 | u128::from(next());
+    let width = ty.lane_bits();
+    let exponent = match width {
+        16 => 10,
+        32 => 23,
+        64 => 52,
+        _ => 112,
+    };
+    let value = match kind {
+        0 => u128::from(next() % 5).wrapping_sub(2),
+        1 => 1u128 << (any % u128::from(width)),
+        // An exponent near that of 1, of the limits of integers, or of infinity.
+        2 if ty.is_float() => {
+            let sign = any & 1 << 127;
+            let bias = (1u128 << (width - exponent - 2)) - 1;
+            let near = [0, 1, 8, 16, 24, 31, 32, 63, 64, bias + 1];
+            let power = bias + near[(next() % 10) as usize] - u128::from(next() % 3 == 0);
+            sign >> (128 - width) | power << exponent | any >> 8 & ((1 << exponent) - 1)
+        }
+        3 if ty.is_float() => (any >> 127) << (width - 1) | u128::from(next() % 3),
+        3 => (any >> 127).wrapping_sub(1) >> 1,
+        _ => any,
+    };
+    match width {
+        128 => value,
+        _ => value & ((1 << width) - 1),
+    }
+}
+
+/// Returns a random value of a type, or `None` for types that runs do not support.
+fn value(seed: &mut u64, ty: Type) -> Option<DataValue> {
+    if ty.is_vector() {
+        let lane = ty.lane_bits();
+        let lanes = (0..ty.lane_count()).map(|_| bits(seed, ty.lane_type()));
+        let whole = lanes.rev().fold(0u128, |whole, value| whole << (lane % 128) | value);
+        return match ty.bits() {
+            128 => Some(DataValue::V128(whole.to_le_bytes())),
+            64 => Some(DataValue::V64((whole as u64).to_le_bytes())),
+            _ => None,
+        };
+    }
+    let bits = bits(seed, ty);
+    Some(match ty {
+        types::I8 => DataValue::I8(bits as i8),
+        types::I16 => DataValue::I16(bits as i16),
+        types::I32 => DataValue::I32(bits as i32),
+        types::I64 => DataValue::I64(bits as i64),
+        types::I128 => DataValue::I128(bits.cast_signed()),
+        types::F16 => DataValue::F16(Ieee16::with_bits(bits as u16)),
+        types::F32 => DataValue::F32(Ieee32::with_bits(bits as u32)),
+        types::F64 => DataValue::F64(Ieee64::with_bits(bits as u64)),
+        types::F128 => DataValue::F128(Ieee128::with_bits(bits)),
+        _ => return None,
+    })
+}
+
+/// Returns whether results are the same. All NaNs are.
+fn same(a: &DataValue, b: &DataValue, ty: Type) -> bool {
+    let lanes = |value: &DataValue| -> Option<Vec<u64>> {
+        let bytes: &[u8] = match value {
+            DataValue::V128(bytes) => bytes,
+            DataValue::V64(bytes) => bytes,
+            _ => return None,
+        };
+        let chunks = bytes.chunks(ty.lane_bits() as usize / 8);
+        Some(
+            chunks
+                .map(|chunk| chunk.iter().rev().fold(0, |all, &byte| all << 8 | u64::from(byte)))
+                .collect(),
+        )
+    };
+    if a.bitwise_eq(b) {
+        return true;
+    }
+    match (a, b) {
+        (DataValue::F16(a), DataValue::F16(b)) => a.is_nan() && b.is_nan(),
+        (DataValue::F32(a), DataValue::F32(b)) => a.is_nan() && b.is_nan(),
+        (DataValue::F64(a), DataValue::F64(b)) => a.is_nan() && b.is_nan(),
+        (DataValue::F128(a), DataValue::F128(b)) => a.is_nan() && b.is_nan(),
+        _ => match (lanes(a), lanes(b), ty.lane_type()) {
+            (Some(a), Some(b), types::F32) => a
+                .iter()
+                .zip(&b)
+                .all(|(&a, &b)| a == b || f32::from_bits(a as u32).is_nan() && f32::from_bits(b as u32).is_nan()),
+            (Some(a), Some(b), types::F64) => a
+                .iter()
+                .zip(&b)
+                .all(|(&a, &b)| a == b || f64::from_bits(a).is_nan() && f64::from_bits(b).is_nan()),
+            _ => false,
+        },
+    }
+}
+
+/// Runs a function with random inputs. Returns the number of runs that agree with the interpreter,
+/// or the deviation.
+fn run(func: &Function, isa: &Arc<Isa>) -> Result<u64, String> {
+    let mut program = Program::new(isa.clone());
+    program.set_step_limit(STEPS);
+    if program.define(func).is_err() {
+        return Ok(0);
+    }
+    let mut store = FunctionStore::default();
+    store.add(func.name.to_string(), func);
+    let mut agreed = 0;
+    for input in 0..INPUTS {
+        let mut seed = input;
+        let args = func
+            .signature
+            .params
+            .iter()
+            .map(|param| value(&mut seed, param.value_type));
+        let Some(args) = args.collect::<Option<Vec<DataValue>>>() else {
+            return Ok(0);
+        };
+        let expected = match interpret::call(&store, &func.name.to_string(), &args, STEPS) {
+            Ok(values) => Some(values),
+            Err(interpret::InterpretError::Trap(_)) => None,
+            // The interpreter does not implement the operation.
+            Err(_) => return Ok(0),
+        };
+        let found = match program.call(&function_name(&func.name), &args) {
+            Ok(values) => Some(values),
+            Err(RunError::Trap(_)) => None,
+            Err(error) => return Err(format!("{args:?}: {error}\n{}", func.display())),
+        };
+        let agrees = match (&expected, &found) {
+            (Some(expected), Some(found)) => {
+                let types = func.signature.returns.iter().map(|param| param.value_type);
+                expected.iter().zip(found).zip(types).all(|((a, b), ty)| same(a, b, ty))
+            }
+            (None, None) => true,
+            _ => false,
+        };
+        if !agrees {
+            return Err(format!(
+                "arguments {args:?}: CLIF {expected:?}, simulator {found:?}\n{}",
+                func.display()
+            ));
+        }
+        agreed += 1;
+    }
+    Ok(agreed)
+}
+
+/// Runs undecided functions with random inputs.
+pub fn random(samples: Vec<Sample>) -> Runs {
+    let results: Vec<Runs> = samples
+        .into_par_iter()
+        .map(|sample| {
+            let mut runs = Runs::default();
+            match run(&sample.func, &sample.isa) {
+                Ok(count) => runs.add(&sample.rules, count),
+                Err(what) => runs.failures.push(what),
+            }
+            runs
+        })
+        .collect();
+    let mut all = Runs::default();
+    results.into_iter().for_each(|runs| all.merge(runs));
+    all
+}
+
+/// Runs the files in which a function applies one of the rules.
+///
+/// # Errors
+///
+/// A path that cannot be read.
+pub fn files(paths: &[PathBuf], rules: &BTreeSet<u16>) -> Result<Runs, String> {
+    let files = runner::find(paths).map_err(|(path, error)| format!("{}: {error}", path.display()))?;
+    let results: Vec<Runs> = files
+        .into_par_iter()
+        .map(|path| match std::fs::read(&path) {
+            Ok(bytes) => one_file(&path.display().to_string(), &bytes, rules),
+            Err(_) => Runs::default(),
+        })
+        .collect();
+    let mut all = Runs::default();
+    results.into_iter().for_each(|runs| all.merge(runs));
+    Ok(all)
+}
+
+fn one_file(name: &str, bytes: &[u8], rules: &BTreeSet<u16>) -> Runs {
+    let mut runs = Runs::default();
+    let mut file = ClifFile::parse(name, bytes);
+    let mut faults = std::mem::take(&mut file.faults);
+    let configs = FileConfigs::read(&file.header, None, &[], &mut faults);
+    if !faults.is_empty() || !file.header.has_test("run") {
+        return runs;
+    }
+    // The rules of each function in all configurations of the file.
+    let mut applied: BTreeMap<String, BTreeSet<u16>> = BTreeMap::new();
+    let mut compiler = Compiler::new();
+    for isa in configs.list.iter().filter_map(|config| config.isa().ok()) {
+        for case in &file.functions {
+            if let Ok((_, list)) = compile_explained(&mut compiler, &isa, &case.func) {
+                let list = list.into_iter().filter(|rule| rules.contains(rule));
+                applied.entry(case.func.name.to_string()).or_default().extend(list);
+            }
+        }
+    }
+    if applied.values().all(BTreeSet::is_empty) {
+        return runs;
+    }
+    let outcome = file::test(name, bytes, &file::Options::default());
+    if outcome.verdict == Verdict::Failed {
+        runs.failures.push(format!("{name} fails:\n{}", outcome.render()));
+        return runs;
+    }
+    let passed = outcome.lines.iter().filter(|line| line.verdict == Verdict::Passed);
+    for line in passed {
+        for (function, rules) in &applied {
+            // A run line names the function, and the arguments follow.
+            if line.text.contains(&format!("{function}(")) {
+                let rules: Vec<u16> = rules.iter().copied().collect();
+                runs.add(&rules, 1);
+            }
+        }
+    }
+    runs
+}
