@@ -175,3 +175,49 @@ def ErratumRepeatedLineMiss : Erratum<"repeated_instruction_line_miss"> {
   let WorkAround = "In part: the code for rare arguments of the large float routines is in separate routines, so a loop that calls a few of the large ones can stay below 4096 bytes. A loop of several threads can hang if its code occupies three lines of one set of the instruction cache, unless the program is linked with `clif-util link --text-per-thread`: then no two threads share a line, except in functions that are called by address. The timing model hangs in the same programs and in the same cycle as the hardware, and reports the erratum.";
   let Reference = "docs/machine/pipeline.md";
 }
+
+//===----------------------------------------------------------------------===//
+// Several cores
+//===----------------------------------------------------------------------===//
+
+def ErratumInvalidationOfSharedLine : Erratum<"invalidation_of_read_line"> {
+  let Summary = "dcache_inv of a line that the core has only read never completes, with several tiles.";
+  let Effect = "The thread hangs. The controller of the mesh has no transition for the instruction in state S. Modified and absent lines are not affected.";
+  let WorkAround = "None in the compiler, which emits dcache_inv only for the intrinsic. Programs must use the intrinsic only for lines that the core has written.";
+  let Reference = "docs/machine/several-cores.md";
+}
+
+def ErratumFlushOfSharedLine : Erratum<"flush_of_shared_line"> {
+  let Summary = "A flush of a line that other cores share and this core does not hold breaks the line's directory entry.";
+  let Effect = "The next store to the line waits for acknowledgments that no core sends.";
+  let WorkAround = "None in the compiler, which emits flush only for the intrinsic. Programs must not flush a line that other cores read.";
+  let Reference = "docs/machine/several-cores.md";
+}
+
+def ErratumEvictionDuringLoad : Erratum<"eviction_during_load"> {
+  let Summary = "An eviction or dcache_inv of a modified line while the load of another core is on its way corrupts the directory.";
+  let Effect = "A core hangs at its next store to the line, or another line of the same home tile loses its data.";
+  let WorkAround = "None. The lock of atomics=machine hangs on four cores if other data is in its set of the data cache. Programs must not evict a line that other cores load.";
+  let Reference = "docs/machine/several-cores.md";
+}
+
+def ErratumLateAcknowledgment : Erratum<"late_acknowledgment"> {
+  let Summary = "A store that invalidates two or more sharers can complete early if the same core has invalidated sharers of the line before.";
+  let Effect = "Late acknowledgments make a shared copy writable. Cores keep old copies of the line for ever.";
+  let WorkAround = "None. The lock of atomics=machine hangs on eight cores. Programs can rely on lines that have at most one reader besides the core that writes them.";
+  let Reference = "docs/machine/several-cores.md";
+}
+
+def ErratumBarrierWithoutMaster : Erratum<"barrier_without_master"> {
+  let Summary = "A barrier whose number names a tile without a core never completes.";
+  let Effect = "All its threads hang: only tiles with a core have a sync master.";
+  let WorkAround = "In part: the start-up code uses a barrier of tile 0. Programs must use numbers of tiles with a core.";
+  let Reference = "docs/machine/several-cores.md";
+}
+
+def ErratumNonCoherentReload : Erratum<"non_coherent_reload"> {
+  let Summary = "In a non-coherent region, a load directly after the dcache_inv or eviction of a modified line returns the old value.";
+  let Effect = "The read overtakes the write on its way to memory.";
+  let WorkAround = "None: the compiler uses no non-coherent region. Programs that do must read a word until it has the stored value.";
+  let Reference = "docs/machine/several-cores.md";
+}

@@ -70,8 +70,8 @@ class IntrinsicOp<string name, Instruction instruction, string result, string pa
 
 def : IntrinsicOp<"barrier", BARRIER, "", "i32 i32",
          "Waits at the barrier with the number of the first argument, until as many threads as the second argument plus one are there.">;
-def : IntrinsicOp<"flush", FLUSH, "", "i32", "Writes the cache line of this address back to memory.">;
-def : IntrinsicOp<"dcache_inv", DCACHE_INV, "", "i32", "Writes the cache line of this address back to memory and invalidates it.">;
+def : IntrinsicOp<"flush", FLUSH, "", "i32", "Writes the cache line of this address back to memory. With several cores, only for lines that no other core reads.">;
+def : IntrinsicOp<"dcache_inv", DCACHE_INV, "", "i32", "Writes the cache line of this address back and invalidates it. With several cores, only for lines that this core has written: the thread hangs if the core has only read the line.">;
 def : IntrinsicOp<"read_control_reg", READCR, "i32", "i32", "The control register of this number.">;
 def : IntrinsicOp<"write_control_reg", WRITECR, "", "i32 i32", "Writes the first argument to the control register of the second.">;
 def : IntrinsicOp<"clzi32", CLZSS_32, "i32", "i32", "Leading zeros.">;

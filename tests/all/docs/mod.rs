@@ -161,6 +161,7 @@ fn errata() {
         let how = match info.is_setting {
             true => "setting",
             false if info.workaround.starts_with("In part:") => "in part",
+            false if info.workaround.starts_with("None") => "none",
             false => "built in",
         };
         let _ = writeln!(list, "| [{0}](#{0}) | {how} |", info.name);

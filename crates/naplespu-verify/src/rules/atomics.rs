@@ -1,6 +1,6 @@
 //! Atomic operations: each one, by type, byte order and space, on an aligned address.
 
-use super::instances::Instance;
+use super::instance::Instance;
 use super::memory::space;
 use super::operation::Small;
 use cranelift_codegen::ir::{AtomicRmwOp, Endianness, InstBuilder as _, MemFlagsData, Type, Value, types};

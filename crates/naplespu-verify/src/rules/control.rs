@@ -1,6 +1,6 @@
 //! Branches, branch tables, traps, calls and constants.
 
-use super::instances::{Instance, constants_of};
+use super::instance::{Instance, constants_of};
 use super::operation::{Small, TRAP, all_types};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::immediates::{Ieee16, Ieee32, Ieee64};

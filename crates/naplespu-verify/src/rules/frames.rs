@@ -1,7 +1,7 @@
 //! Frames, registers that survive calls, pools of constants, and functions that are longer than the
 //! reach of a branch.
 
-use super::instances::Instance;
+use super::instance::Instance;
 use super::operation::{Small, TRAP};
 use cranelift_codegen::ir::{
     AbiParam, Block, ConstantData, ExtFuncData, ExternalName, FuncRef, InstBuilder as _, JumpTableData, MemFlagsData,

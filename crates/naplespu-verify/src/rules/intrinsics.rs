@@ -1,6 +1,6 @@
 //! Calls of intrinsics: each one, under the mask of the entry and under a mask that is a parameter.
 
-use super::instances::Instance;
+use super::instance::Instance;
 use super::operation::Small;
 use cranelift_codegen::ir::{ExtFuncData, ExternalName, InstBuilder as _, MemFlagsData, Type, Value, types};
 use cranelift_naplespu::intrinsics;

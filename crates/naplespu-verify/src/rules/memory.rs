@@ -1,7 +1,7 @@
 //! Loads, stores and addresses: each opcode by each type, alignment, byte order, space and kind of
 //! address.
 
-use super::instances::Instance;
+use super::instance::Instance;
 use super::operation::{Small, all_types};
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::instructions::InstructionFormat;

@@ -26,6 +26,7 @@
 mod atomics;
 mod control;
 mod frames;
+pub mod instance;
 pub mod instances;
 mod intrinsics;
 mod memory;
@@ -43,7 +44,8 @@ use cranelift_codegen::ir::{Function, types};
 use cranelift_codegen::settings::{self, Flags};
 use cranelift_codegen::verify_function;
 use cranelift_naplespu::{CompileError, CompiledCode, Compiler, Isa, StageRequest};
-use instances::{Family, Instance};
+use instance::Instance;
+use instances::Family;
 use npu_mc::errata::Erratum;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
@@ -248,14 +250,14 @@ impl Prover {
         if scope == Scope::Rewrites && compiled.is_rewritten && !ty.is_vector() {
             is_new |= self
                 .features
-                .insert(feature((settings, "rewrite", instances::rewrite(&instance.func))));
+                .insert(feature((settings, "rewrite", instance::rewrite(&instance.func))));
         }
         if scope == Scope::All {
             is_new |= self.features.insert(feature((settings, "rules", rules, ty)));
             if instance.is_distinct {
                 is_new |= self
                     .features
-                    .insert(feature((settings, "shape", instances::shape(&instance.func))));
+                    .insert(feature((settings, "shape", instance::shape(&instance.func))));
             }
         }
         for &rule in rules {
@@ -321,7 +323,7 @@ fn compile(compiler: &mut Compiler, isa: &Arc<Isa>, instance: Instance) -> Attem
         Err(error) => Attempt::Refused(Box::new((instance.func, error))),
         Ok((code, explanation)) => Attempt::Done(Box::new(Compiled {
             // Compilation optimizes the function of the context in place.
-            is_rewritten: instances::operations_of(&instance.func) != instances::operations_of(&ctx.func),
+            is_rewritten: instance::operations_of(&instance.func) != instance::operations_of(&ctx.func),
             instance,
             code,
             rules: explanation.applied,

@@ -2,7 +2,7 @@
 //! pseudo-random functions of a few operations. Only functions that the optimizer changes are
 //! proved.
 
-use super::instances::Instance;
+use super::instance::Instance;
 use super::operation::Small;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder as _, InstructionData, MemFlagsData, Opcode, Type, Value, types};
