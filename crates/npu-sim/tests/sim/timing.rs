@@ -100,7 +100,7 @@ fn lanes_and_caches_are_counted() {
         text.contains("vector instructions: 1, 50.0 % of their lanes on"),
         "{text}"
     );
-    assert!(text.contains("data cache: 1 hits, 1 misses"), "{text}");
+    assert!(text.contains("data cache: 1 hit, 1 miss;"), "{text}");
 }
 
 #[test]
