@@ -65,6 +65,8 @@ def L2_WAYS          : PipelineConstant<8, "Ways of the second-level cache of a 
 def LINE_FLITS       : PipelineConstant<10, "Flits of a message with a line.">;
 def EVICTED_LINE_FLITS : PipelineConstant<9, "Flits of a message with a modified line that leaves a data cache.">;
 def WORD_FLITS       : PipelineConstant<2, "Flits of a message of a barrier or of I/O.">;
+def NEXT_DESTINATION : PipelineConstant<1, "Cycles for which a sender is occupied, beyond the flits of a message, before it sends a copy to the next destination.">;
+def LAST_DESTINATION : PipelineConstant<2, "Cycles for which a sender is occupied, beyond the flits of a message, after the last destination.">;
 def MESSAGE_CYCLES   : PipelineConstant<6, "Cycles of a message of one flit, apart from its hops.">;
 def HOP_CYCLES       : PipelineConstant<2, "Cycles of a hop between neighboring tiles.">;
 def REQUEST_TO_MESSAGE : PipelineConstant<3, "Cycles from the start of a transaction in the cache controller to its message.">;

@@ -4,10 +4,7 @@ use super::instance::{Instance, constants_of};
 use super::operation::{Small, TRAP, all_types};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::immediates::{Ieee16, Ieee32, Ieee64};
-use cranelift_codegen::ir::{
-    AbiParam, ConstantData, ExtFuncData, ExternalName, InstBuilder as _, JumpTableData, Opcode, Signature,
-    UserExternalName, Value, types,
-};
+use cranelift_codegen::ir::{AbiParam, ConstantData, InstBuilder as _, JumpTableData, Opcode, Signature, Value, types};
 use cranelift_codegen::isa::CallConv;
 
 /// Constants of every type.
@@ -148,13 +145,7 @@ fn calls() -> Vec<Instance> {
                     let callee = small.param(types::I32);
                     small.cursor().ins().call_indirect(sig_ref, callee, &args)
                 } else {
-                    let name = small.func.declare_imported_user_function(UserExternalName::new(0, 3));
-                    let callee = small.func.import_function(ExtFuncData {
-                        name: ExternalName::user(name),
-                        signature: sig_ref,
-                        colocated: true,
-                        patchable: false,
-                    });
+                    let callee = small.callee(sig_ref);
                     small.cursor().ins().call(callee, &args)
                 };
                 let results = small.func.dfg.inst_results(call).to_vec();
@@ -185,13 +176,7 @@ fn tail_calls() -> Vec<Instance> {
                 if indirect {
                     small.cursor().ins().return_call_indirect(sig_ref, address, &args);
                 } else {
-                    let name = small.func.declare_imported_user_function(UserExternalName::new(0, 3));
-                    let callee = small.func.import_function(ExtFuncData {
-                        name: ExternalName::user(name),
-                        signature: sig_ref,
-                        colocated: true,
-                        patchable: false,
-                    });
+                    let callee = small.callee(sig_ref);
                     small.cursor().ins().return_call(callee, &args);
                 }
                 out.push(Instance::new(small, ty));

@@ -4,8 +4,8 @@
 use super::instance::Instance;
 use super::operation::{Small, TRAP};
 use cranelift_codegen::ir::{
-    AbiParam, Block, ConstantData, ExtFuncData, ExternalName, FuncRef, InstBuilder as _, JumpTableData, MemFlagsData,
-    Signature, StackSlotData, StackSlotKind, Type, UserExternalName, Value, types,
+    AbiParam, Block, ConstantData, FuncRef, InstBuilder as _, JumpTableData, MemFlagsData, Signature, StackSlotData,
+    StackSlotKind, Type, Value, types,
 };
 use cranelift_codegen::isa::CallConv;
 
@@ -15,13 +15,7 @@ fn callee(small: &mut Small, params: &[Type], returns: &[Type]) -> FuncRef {
     signature.params.extend(params.iter().copied().map(AbiParam::new));
     signature.returns.extend(returns.iter().copied().map(AbiParam::new));
     let signature = small.func.import_signature(signature);
-    let name = small.func.declare_imported_user_function(UserExternalName::new(0, 3));
-    small.func.import_function(ExtFuncData {
-        name: ExternalName::user(name),
-        signature,
-        colocated: true,
-        patchable: false,
-    })
+    small.callee(signature)
 }
 
 /// The sizes of stack slots: around the limits of offsets and immediates.

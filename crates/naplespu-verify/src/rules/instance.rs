@@ -32,16 +32,24 @@ impl Instance {
     }
 }
 
+/// Hashes the opcode of an instruction, and its condition.
+fn hash_operation(data: &InstructionData, hasher: &mut FxHasher) {
+    data.opcode().hash(hasher);
+    match *data {
+        InstructionData::IntCompare { cond, .. } => cond.hash(hasher),
+        InstructionData::FloatCompare { cond, .. } => cond.hash(hasher),
+        _ => {}
+    }
+}
+
 /// Returns the hash of the operations of a function, without its constants and offsets.
 pub fn shape(func: &Function) -> u64 {
     let mut hasher = FxHasher::default();
     for block in func.layout.blocks() {
         for inst in func.layout.block_insts(block) {
             let data = &func.dfg.insts[inst];
-            data.opcode().hash(&mut hasher);
+            hash_operation(data, &mut hasher);
             match *data {
-                InstructionData::IntCompare { cond, .. } => cond.hash(&mut hasher),
-                InstructionData::FloatCompare { cond, .. } => cond.hash(&mut hasher),
                 InstructionData::BinaryImm8 { imm, .. } | InstructionData::TernaryImm8 { imm, .. } => {
                     imm.hash(&mut hasher)
                 }
@@ -66,12 +74,9 @@ pub fn operations_of(func: &Function) -> Vec<u64> {
         for inst in func.layout.block_insts(block) {
             let mut hasher = FxHasher::default();
             let data = &func.dfg.insts[inst];
-            data.opcode().hash(&mut hasher);
-            match *data {
-                InstructionData::IntCompare { cond, .. } => cond.hash(&mut hasher),
-                InstructionData::FloatCompare { cond, .. } => cond.hash(&mut hasher),
-                InstructionData::UnaryImm { imm, .. } => imm.hash(&mut hasher),
-                _ => {}
+            hash_operation(data, &mut hasher);
+            if let InstructionData::UnaryImm { imm, .. } = *data {
+                imm.hash(&mut hasher);
             }
             for &result in func.dfg.inst_results(inst) {
                 func.dfg.value_type(result).hash(&mut hasher);
@@ -90,12 +95,9 @@ pub fn rewrite(func: &Function) -> u64 {
     for block in func.layout.blocks() {
         for inst in func.layout.block_insts(block) {
             let data = &func.dfg.insts[inst];
-            data.opcode().hash(&mut hasher);
-            match *data {
-                InstructionData::IntCompare { cond, .. } => cond.hash(&mut hasher),
-                InstructionData::FloatCompare { cond, .. } => cond.hash(&mut hasher),
-                InstructionData::UnaryImm { imm, .. } => imm.hash(&mut hasher),
-                _ => {}
+            hash_operation(data, &mut hasher);
+            if let InstructionData::UnaryImm { imm, .. } = *data {
+                imm.hash(&mut hasher);
             }
             for &value in func.dfg.inst_args(inst).iter().chain(func.dfg.inst_results(inst)) {
                 let ty = func.dfg.value_type(value);

@@ -6,9 +6,8 @@ use super::operation::{Small, all_types};
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::instructions::InstructionFormat;
 use cranelift_codegen::ir::{
-    AliasRegion, AliasRegionData, Endianness, ExtFuncData, ExternalName, GlobalValueData, InstBuilder as _,
-    InstructionData, MemFlagsData, Opcode, Signature, StackSlotData, StackSlotKind, Type, UserExternalName, Value,
-    types,
+    AliasRegion, AliasRegionData, Endianness, ExternalName, GlobalValueData, InstBuilder as _, InstructionData,
+    MemFlagsData, Opcode, Signature, StackSlotData, StackSlotKind, Type, UserExternalName, Value, types,
 };
 use cranelift_codegen::isa::CallConv;
 use npu_mc::machine::SCRATCHPAD_SPACE;
@@ -274,13 +273,7 @@ fn addresses() -> Vec<Instance> {
         out.push(Instance::new(small, ty));
         let mut small = Small::default();
         let signature = small.func.import_signature(Signature::new(CallConv::SystemV));
-        let name = small.func.declare_imported_user_function(UserExternalName::new(0, 3));
-        let callee = small.func.import_function(ExtFuncData {
-            name: ExternalName::user(name),
-            signature,
-            colocated: true,
-            patchable: false,
-        });
+        let callee = small.callee(signature);
         let value = small.cursor().ins().func_addr(ty, callee);
         small.ret(&[value]);
         out.push(Instance::new(small, ty));

@@ -5,8 +5,8 @@ use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::immediates::{Ieee16, Ieee32, Ieee64, Uimm8};
 use cranelift_codegen::ir::instructions::{InstructionFormat, ResolvedConstraint};
 use cranelift_codegen::ir::{
-    AbiParam, Block, ConstantData, Function, InstBuilder as _, InstructionData, Opcode, Signature, TrapCode, Type,
-    UserFuncName, Value, types,
+    AbiParam, Block, ConstantData, ExtFuncData, ExternalName, FuncRef, Function, InstBuilder as _, InstructionData,
+    Opcode, SigRef, Signature, TrapCode, Type, UserExternalName, UserFuncName, Value, types,
 };
 use cranelift_codegen::isa::CallConv;
 
@@ -266,6 +266,17 @@ impl Small {
     pub fn cursor(&mut self) -> FuncCursor<'_> {
         let block = self.block;
         FuncCursor::new(&mut self.func).at_bottom(block)
+    }
+
+    /// Declares an external function of the module.
+    pub fn callee(&mut self, signature: SigRef) -> FuncRef {
+        let name = self.func.declare_imported_user_function(UserExternalName::new(0, 3));
+        self.func.import_function(ExtFuncData {
+            name: ExternalName::user(name),
+            signature,
+            colocated: true,
+            patchable: false,
+        })
     }
 
     /// Appends an instruction. Returns its results.

@@ -37,8 +37,8 @@ const WITH_WORD: u32 = machine::WORD_FLITS;
 // Cycles.
 /// Cycles for which a sender is occupied in addition to the flits of a message, before it sends a
 /// copy to the next destination, and after the last one.
-const NEXT_DESTINATION: u64 = 1;
-const LAST_DESTINATION: u64 = 2;
+const NEXT_DESTINATION: u64 = machine::NEXT_DESTINATION as u64;
+const LAST_DESTINATION: u64 = machine::LAST_DESTINATION as u64;
 const REQUEST_TO_MESSAGE: u64 = machine::REQUEST_TO_MESSAGE as u64;
 const MESSAGE_TO_FILL: u64 = machine::MESSAGE_TO_FILL as u64;
 const ACK_TO_FILL: u64 = machine::ACK_TO_FILL as u64;
@@ -179,8 +179,9 @@ pub(super) struct Network {
     /// The senders of each tile, by unit and virtual network.
     senders: Vec<[[Resource; NETS]; UNITS]>,
     memory: Resource,
-    /// The cycles of acknowledgments that memory sends before the line after the next one. They
-    /// are not reserved, because that would leave gaps that are too short for a line.
+    /// The cycles that memory needs to send acknowledgments for which its sender is not occupied yet.
+    /// The next data line occupies it longer: a reservation for each acknowledgment would leave gaps
+    /// that are too short for a line.
     unsent: u64,
     /// The tile of each core.
     tiles: Vec<u32>,
@@ -259,8 +260,7 @@ impl Network {
         Some(losses.remove(place))
     }
 
-    /// Sends a message when its sender is free. The sender is occupied for two cycles more than the
-    /// message has flits.
+    /// Sends a message to one destination, or to the last of several, when its sender is free.
     fn send(&mut self, unit: Unit, message: Message, trip: &mut Trip, past: u64) {
         self.send_to(unit, message, LAST_DESTINATION, trip, past);
     }
@@ -304,48 +304,38 @@ impl Network {
 
     /// Requests a data line for a load, or exclusively for a store (`own`).
     pub fn data(&mut self, asks: Asks, line: u32, own: bool) {
-        let tile = self.tile(asks.core);
-        let mut trip = asks.trip();
-        trip.spend(Place::Controller, REQUEST_TO_MESSAGE);
-        let message = Message {
-            from: tile,
-            to: home(line),
-            net: Net::Request,
-            flits: SHORT,
-        };
-        self.send(Unit::Core, message, &mut trip, asks.now);
-        let request = Request {
-            core: asks.core,
-            line,
-            kind: Kind::AtHome { own },
-            trip,
-        };
-        self.queue(request, message);
+        let kind = Kind::AtHome { own };
+        self.request(asks, line, kind, REQUEST_TO_MESSAGE, Net::Request, home(line));
     }
 
     /// Requests an instruction line.
     pub fn instructions(&mut self, asks: Asks, line: u32) {
+        let kind = Kind::Instructions;
+        self.request(asks, line, kind, LINE_TO_MESSAGE, Net::Service, MEMORY_TILE);
+    }
+
+    /// Sends a request to a tile, `to_message` cycles after its start.
+    fn request(&mut self, asks: Asks, line: u32, kind: Kind, to_message: u64, net: Net, to: u32) {
         let mut trip = asks.trip();
-        trip.spend(Place::Controller, LINE_TO_MESSAGE);
+        trip.spend(Place::Controller, to_message);
         let message = Message {
             from: self.tile(asks.core),
-            to: MEMORY_TILE,
-            net: Net::Service,
+            to,
+            net,
             flits: SHORT,
         };
         self.send(Unit::Core, message, &mut trip, asks.now);
         let request = Request {
             core: asks.core,
             line,
-            kind: Kind::Instructions,
+            kind,
             trip,
         };
-        self.queue(request, message);
+        self.queue(request, self.mesh.hops(message.from, to));
     }
 
-    /// Puts a request that has come by a message into the queue.
-    fn queue(&mut self, request: Request, message: Message) {
-        let hops = self.mesh.hops(message.from, message.to);
+    /// Puts a request that has come over some cycles of hops into the queue.
+    fn queue(&mut self, request: Request, hops: u64) {
         self.requested += 1;
         self.requests.insert((request.trip.at, hops, self.requested), request);
     }
@@ -421,13 +411,7 @@ impl Network {
                     trip,
                     ..request
                 };
-                self.queue(
-                    request,
-                    Message {
-                        to: MEMORY_TILE,
-                        ..response
-                    },
-                );
+                self.queue(request, self.mesh.hops(home, MEMORY_TILE));
                 return None;
             }
             Action::Supply | Action::Upgrade => {
@@ -478,10 +462,10 @@ impl Network {
         let taken = self.take(core, line, trip.at);
         trip.stay(Place::Controller, taken);
         let owned = self.directory.grant(core, line, own, free_at, taken + NEXT_MESSAGE);
-        for waiting in self.awaited.remove(&line).unwrap_or_default() {
-            let at = now.max(waiting.trip.at);
-            self.requested += 1;
-            self.requests.insert((at, 0, self.requested), waiting);
+        // They have waited at the home, in the order of their arrival.
+        for mut waiting in self.awaited.remove(&line).unwrap_or_default() {
+            waiting.trip.stay(Place::Directory, now);
+            self.queue(waiting, 0);
         }
         Answer {
             core,
@@ -768,14 +752,15 @@ mod tests {
         }
     }
 
-    /// Requests a data line and returns the cycles to its fill.
-    fn fill(network: &mut Network, core: usize, start: u64, own: bool) -> u64 {
+    /// Requests a data line and returns the cycles to its fill, and those at each place.
+    fn fill(network: &mut Network, core: usize, start: u64, own: bool) -> (u64, Vec<(Place, u64)>) {
         network.data(asks(core, start), LINE, own);
         loop {
             if let Some(answer) = network.step(u64::MAX) {
                 assert_eq!((answer.core, answer.line, answer.owned), (core, LINE, own));
                 assert_eq!(answer.legs.first().map(|leg| leg.from), Some(start));
-                return answer.fill - start;
+                let legs = answer.legs.iter().map(|leg| (leg.place, leg.to - leg.from));
+                return (answer.fill - start, legs.collect());
             }
         }
     }
@@ -788,18 +773,54 @@ mod tests {
         let mut network = network();
         // 3 to the message; 6 to the directory, 2 there, 6 and 12 for hops to memory, 26 there, 11
         // for the copy to the home, 15 and 12 for hops back; 3 to the fill.
-        assert_eq!(fill(&mut network, 0, 1000, false), 3 + 6 + 2 + 18 + 26 + 11 + 27 + 3);
+        let way = vec![
+            (Place::Controller, 3),
+            (Place::Network, 6),
+            (Place::SecondLevel, 2),
+            (Place::Network, 18),
+            (Place::Memory, 26),
+            (Place::Link, 11),
+            (Place::Network, 27),
+        ];
+        let cycles = 3 + 6 + 2 + 18 + 26 + 11 + 27 + 3;
+        assert_eq!(fill(&mut network, 0, 1000, false), (cycles, way));
         // 2 hops each way.
-        assert_eq!(fill(&mut network, 1, 2000, false), 3 + 10 + 2 + 19 + 3);
+        let way = vec![
+            (Place::Controller, 3),
+            (Place::Network, 10),
+            (Place::SecondLevel, 2),
+            (Place::Network, 19),
+        ];
+        assert_eq!(fill(&mut network, 1, 2000, false), (3 + 10 + 2 + 19 + 3, way));
         let counters = network.counters();
         assert_eq!((counters.second_level_hits, counters.second_level_misses), (1, 1));
         // Core 1 stores: its own copy and that of core 0 are invalidated. Two acknowledgments delay
         // the line by a cycle each, and follow it.
-        assert_eq!(fill(&mut network, 1, 3000, true), 3 + 10 + 2 + 19 + 2 + 3 + 3 + 4);
+        let way = vec![
+            (Place::Controller, 3),
+            (Place::Network, 10),
+            (Place::SecondLevel, 2),
+            (Place::Network, 19),
+            (Place::OtherCore, 2 + 3 + 3),
+        ];
+        assert_eq!(
+            fill(&mut network, 1, 3000, true),
+            (3 + 10 + 2 + 19 + 2 + 3 + 3 + 4, way)
+        );
         assert_eq!((network.counters().upgrades, network.counters().invalidations), (1, 2));
         assert!(network.news(0, u64::MAX).is_some_and(|loss| !loss.shares));
         // Core 0 loads: the line comes from core 1, which keeps a copy, after a copy for the home.
-        assert_eq!(fill(&mut network, 0, 4000, false), 3 + 6 + 2 + 10 + 3 + 11 + 19 + 3);
+        let way = vec![
+            (Place::Controller, 3),
+            (Place::Network, 6),
+            (Place::SecondLevel, 2),
+            (Place::Network, 10),
+            (Place::OtherCore, 3),
+            (Place::Link, 11),
+            (Place::Network, 19),
+        ];
+        let cycles = 3 + 6 + 2 + 10 + 3 + 11 + 19 + 3;
+        assert_eq!(fill(&mut network, 0, 4000, false), (cycles, way));
         assert_eq!(network.counters().forwarded, 1);
     }
 

@@ -5,6 +5,7 @@
 //! code, and random accesses with all of them.
 
 use super::network::{System, run_program};
+use npu_mc::machine;
 use std::fmt::Write as _;
 
 /// The registers of the programs: the tile in `s1`, the thread in `s2`, and the number of control
@@ -25,9 +26,15 @@ fn set(register: &str, value: u32) -> String {
     format!("moveil {register}, {low}\n moveih {register}, {high}\n")
 }
 
-/// Prepares a barrier of all threads.
+/// Prepares a barrier of all threads, at the sync master of tile 0.
 fn crowd(cores: u32, threads: u32) -> String {
-    format!("movei s50, 5\n movei s51, {}\n", cores * threads - 1)
+    crowd_in(cores, threads, 0)
+}
+
+/// Prepares a barrier of all threads, at the sync master of a tile.
+fn crowd_in(cores: u32, threads: u32, tile: u32) -> String {
+    let id = tile * machine::BARRIER_COUNTERS + 5;
+    format!("movei s50, {id}\n movei s51, {}\n", cores * threads - 1)
 }
 
 /// Executes the code only on one core.
@@ -56,9 +63,9 @@ fn increments(cores: u32) -> String {
     )
 }
 
-/// Ten barriers.
-fn barriers(cores: u32, threads: u32) -> String {
-    let crowd = crowd(cores, threads);
+/// Ten barriers at the sync master of a tile.
+fn barriers(cores: u32, threads: u32, tile: u32) -> String {
+    let crowd = crowd_in(cores, threads, tile);
     format!("{crowd}movei s9, 10\nagain:\n{MEET}subi s9, s9, 1\n bnez s9, again\n")
 }
 
@@ -112,8 +119,6 @@ fn stores_in_a_row() -> String {
 
 /// Random loads and stores.
 struct Accesses {
-    cores: u32,
-    threads: u32,
     /// The multiplier and the summand of the seed of each thread.
     seed: (u32, u32),
     homes: u32,
@@ -125,8 +130,7 @@ struct Accesses {
 }
 
 impl Accesses {
-    fn source(&self) -> String {
-        let Accesses { cores, threads, .. } = *self;
+    fn source(&self, cores: u32, threads: u32) -> String {
         let mut source = crowd(cores, threads) + &set("s3", 0x20_0000);
         let (multiplier, summand) = self.seed;
         source += "shli s4, s1, 3\n add_i32 s4, s4, s2\n";
@@ -160,180 +164,279 @@ impl Accesses {
     }
 }
 
-/// Returns the programs: name, code, cores, threads of each core, and cycles of the hardware.
-fn programs() -> Vec<(&'static str, String, u32, u32, u64)> {
-    const ALL: Option<u32> = None;
-    let [zero, one] = [Some(0), Some(1)];
-    let store = "store32 s1, (s3)\n";
-    let code = " addi s10, s10, 1\n".repeat(400);
-    let random = |cores, threads, seed, homes, lines, count, stores, shared| {
-        let accesses = Accesses {
+/// A program, and its cycles on the hardware without a delay of memory.
+struct Program {
+    name: &'static str,
+    cores: u32,
+    /// The threads of each core.
+    threads: u32,
+    code: String,
+    cycles: u64,
+}
+
+impl Program {
+    fn new(name: &'static str, (cores, threads): (u32, u32), code: impl Into<String>, cycles: u64) -> Self {
+        Self {
+            name,
             cores,
             threads,
-            seed,
-            homes,
-            lines,
-            count,
-            stores,
-            shared,
-        };
-        accesses.source()
-    };
+            code: code.into(),
+            cycles,
+        }
+    }
+}
+
+/// Lines that cores share or take from each other.
+fn sharing() -> Vec<Program> {
+    const ALL: Option<u32> = None;
+    let [zero, one] = [Some(0), Some(1)];
     vec![
-        ("start", String::new(), 8, 1, 105),
-        ("start of all threads", String::new(), 8, 8, 143),
-        (
+        Program::new(
             "load from the second level",
+            (2, 1),
             in_turn(2, &[(zero, LOAD), (one, LOAD)], 0),
-            2,
-            1,
             1105,
         ),
-        (
+        Program::new(
             "load of a modified line",
+            (2, 1),
             in_turn(2, &[(zero, STORE), (one, LOAD)], 0),
-            2,
-            1,
             1144,
         ),
-        (
+        Program::new(
             "store to a modified line",
+            (2, 1),
             in_turn(2, &[(zero, STORE), (one, STORE)], 0),
-            2,
-            1,
             1095,
         ),
-        ("upgrade", in_turn(2, &[(zero, LOAD), (zero, STORE)], 0), 2, 1, 1073),
-        (
+        Program::new("upgrade", (2, 1), in_turn(2, &[(zero, LOAD), (zero, STORE)], 0), 1073),
+        Program::new(
             "upgrade of a shared line",
+            (2, 1),
             in_turn(2, &[(ALL, LOAD), (zero, STORE)], 0),
-            2,
-            1,
             1152,
         ),
-        (
+        Program::new(
             "upgrade of a line of eight",
+            (8, 1),
             in_turn(8, &[(ALL, LOAD), (Some(7), STORE)], 0),
-            8,
-            1,
             1955,
         ),
-        (
+        Program::new(
             "the same with home 5",
+            (8, 1),
             in_turn(8, &[(ALL, LOAD), (Some(3), STORE)], 5),
-            8,
-            1,
             1852,
         ),
-        (
+        Program::new(
             "dcache_inv",
+            (2, 1),
             in_turn(2, &[(zero, STORE), (zero, " dcache_inv s3\n"), (one, LOAD)], 0),
-            2,
-            1,
             1249,
         ),
-        (
+        Program::new(
             "flush",
+            (2, 1),
             in_turn(2, &[(zero, STORE), (zero, " flush s3\n"), (one, LOAD)], 0),
-            2,
-            1,
             1328,
         ),
-        ("increments of two", increments(2), 2, 1, 1445),
-        ("increments of eight", increments(8), 8, 1, 4269),
-        ("barriers of two", barriers(2, 1), 2, 1, 521),
-        ("barriers of two times eight", barriers(2, 8), 2, 8, 1043),
-        ("barriers of four", barriers(4, 1), 4, 1, 680),
-        ("barriers of four times eight", barriers(4, 8), 4, 8, 1493),
-        ("barriers of eight", barriers(8, 1), 8, 1, 893),
-        ("barriers of eight times eight", barriers(8, 8), 8, 8, 2460),
-        ("cold loads of two", cold(2, 1, LOAD, false), 2, 1, 1837),
-        ("cold stores of two", cold(2, 1, store, false), 2, 1, 1103),
-        ("cold loads of four times four", cold(4, 4, LOAD, false), 4, 4, 6165),
-        ("cold stores of four times four", cold(4, 4, store, false), 4, 4, 3070),
-        ("cold loads of eight", cold(8, 1, LOAD, false), 8, 1, 3276),
-        ("cold stores of eight", cold(8, 1, store, false), 8, 1, 1589),
-        ("cold loads of eight times eight", cold(8, 8, LOAD, false), 8, 8, 26348),
-        (
+        Program::new("increments of two", (2, 1), increments(2), 1445),
+        Program::new("increments of eight", (8, 1), increments(8), 4269),
+    ]
+}
+
+/// Barriers, at sync masters of several tiles.
+fn meetings() -> Vec<Program> {
+    vec![
+        Program::new("barriers of two", (2, 1), barriers(2, 1, 0), 521),
+        Program::new("barriers of two times eight", (2, 8), barriers(2, 8, 0), 1043),
+        Program::new("barriers of four", (4, 1), barriers(4, 1, 0), 680),
+        Program::new("barriers of four times eight", (4, 8), barriers(4, 8, 0), 1493),
+        Program::new("barriers of eight", (8, 1), barriers(8, 1, 0), 893),
+        Program::new("barriers of eight times eight", (8, 8), barriers(8, 8, 0), 2460),
+        Program::new("barriers of two in tile 1", (2, 1), barriers(2, 1, 1), 511),
+        Program::new("barriers of four in tile 6", (4, 1), barriers(4, 1, 6), 658),
+    ]
+}
+
+/// Many lines at once, from memory and from second levels.
+fn throughput() -> Vec<Program> {
+    let store = "store32 s1, (s3)\n";
+    vec![
+        Program::new("cold loads of two", (2, 1), cold(2, 1, LOAD, false), 1837),
+        Program::new("cold stores of two", (2, 1), cold(2, 1, store, false), 1103),
+        Program::new("cold loads of four times four", (4, 4), cold(4, 4, LOAD, false), 6165),
+        Program::new("cold stores of four times four", (4, 4), cold(4, 4, store, false), 3070),
+        Program::new("cold loads of eight", (8, 1), cold(8, 1, LOAD, false), 3276),
+        Program::new("cold stores of eight", (8, 1), cold(8, 1, store, false), 1589),
+        Program::new(
+            "cold loads of eight times eight",
+            (8, 8),
+            cold(8, 8, LOAD, false),
+            26348,
+        ),
+        Program::new(
             "cold stores of eight times eight",
+            (8, 8),
             cold(8, 8, store, false),
-            8,
-            8,
             13556,
         ),
-        (
+        Program::new(
             "cold loads from homes of their own",
+            (8, 8),
             cold(8, 8, LOAD, true),
-            8,
-            8,
             24080,
         ),
-        ("one second level for four", second_level(4, 1), 4, 1, 5728),
-        ("one second level for eight", second_level(8, 1), 8, 1, 6265),
-        ("one second level for two times eight", second_level(2, 8), 2, 8, 5820),
-        ("evictions", evictions(), 2, 1, 4123),
-        ("code of eight", code.clone(), 8, 1, 2907),
-        ("code of two times eight", code, 2, 8, 4727),
-        ("load before the end", own_line("load32 s5, (s3)\n"), 2, 1, 98),
-        ("store before the end", own_line(store), 2, 1, 98),
-        ("stores in a row", stores_in_a_row(), 2, 1, 642),
-        (
+        Program::new("one second level for four", (4, 1), second_level(4, 1), 5728),
+        Program::new("one second level for eight", (8, 1), second_level(8, 1), 6265),
+        Program::new("one second level for two times eight", (2, 8), second_level(2, 8), 5820),
+        Program::new("evictions", (2, 1), evictions(), 4123),
+    ]
+}
+
+/// Starts, code, and accesses for which no thread waits.
+fn starts_and_ends() -> Vec<Program> {
+    let store = "store32 s1, (s3)\n";
+    let code = " addi s10, s10, 1\n".repeat(400);
+    vec![
+        Program::new("start", (8, 1), "", 105),
+        Program::new("start of all threads", (8, 8), "", 143),
+        Program::new("code of eight", (8, 1), code.as_str(), 2907),
+        Program::new("code of two times eight", (2, 8), code, 4727),
+        Program::new("load before the end", (2, 1), own_line("load32 s5, (s3)\n"), 98),
+        Program::new("store before the end", (2, 1), own_line(store), 98),
+        Program::new("stores in a row", (2, 1), stores_in_a_row(), 642),
+    ]
+}
+
+/// Random accesses.
+fn random_accesses() -> Vec<Program> {
+    vec![
+        Program::new(
             "random accesses of two",
-            random(2, 1, (277, 146), 1, 16, 24, 4, true),
-            2,
-            1,
+            (2, 1),
+            Accesses {
+                seed: (277, 146),
+                homes: 1,
+                lines: 16,
+                count: 24,
+                stores: 4,
+                shared: true,
+            }
+            .source(2, 1),
             3633,
         ),
-        (
+        Program::new(
             "random accesses of two times eight",
-            random(2, 8, (1959, 15), 4, 16, 24, 4, true),
-            2,
-            8,
+            (2, 8),
+            Accesses {
+                seed: (1959, 15),
+                homes: 4,
+                lines: 16,
+                count: 24,
+                stores: 4,
+                shared: true,
+            }
+            .source(2, 8),
             6046,
         ),
-        (
+        Program::new(
             "random accesses of four times two",
-            random(4, 2, (489, 152), 8, 16, 24, 3, true),
-            4,
-            2,
+            (4, 2),
+            Accesses {
+                seed: (489, 152),
+                homes: 8,
+                lines: 16,
+                count: 24,
+                stores: 3,
+                shared: true,
+            }
+            .source(4, 2),
             4959,
         ),
-        (
+        Program::new(
             "random accesses of eight, with homes",
-            random(8, 1, (485, 78), 16, 8, 24, 4, true),
-            8,
-            1,
+            (8, 1),
+            Accesses {
+                seed: (485, 78),
+                homes: 16,
+                lines: 8,
+                count: 24,
+                stores: 4,
+                shared: true,
+            }
+            .source(8, 1),
             5043,
         ),
-        (
+        Program::new(
             "random accesses of eight times two",
-            random(8, 2, (1277, 66), 1, 4, 24, 1, true),
-            8,
-            2,
+            (8, 2),
+            Accesses {
+                seed: (1277, 66),
+                homes: 1,
+                lines: 4,
+                count: 24,
+                stores: 1,
+                shared: true,
+            }
+            .source(8, 2),
             3676,
         ),
-        (
+        Program::new(
             "random accesses of eight times eight to their own lines",
-            random(8, 8, (1627, 147), 8, 32, 12, 4, false),
-            8,
-            8,
+            (8, 8),
+            Accesses {
+                seed: (1627, 147),
+                homes: 8,
+                lines: 32,
+                count: 12,
+                stores: 4,
+                shared: false,
+            }
+            .source(8, 8),
             16022,
         ),
-        (
+        Program::new(
             "random accesses of four times eight to their own lines",
-            random(4, 8, (665, 39), 1, 32, 16, 8, false),
-            4,
-            8,
+            (4, 8),
+            Accesses {
+                seed: (665, 39),
+                homes: 1,
+                lines: 32,
+                count: 16,
+                stores: 8,
+                shared: false,
+            }
+            .source(4, 8),
             8104,
         ),
-        (
+        Program::new(
             "random accesses of two times four, loads only",
-            random(2, 4, (467, 95), 2, 64, 24, 0, true),
-            2,
-            4,
+            (2, 4),
+            Accesses {
+                seed: (467, 95),
+                homes: 2,
+                lines: 64,
+                count: 24,
+                stores: 0,
+                shared: true,
+            }
+            .source(2, 4),
             5091,
         ),
     ]
+}
+
+/// Returns all programs.
+fn programs() -> Vec<Program> {
+    let groups = [
+        sharing(),
+        meetings(),
+        throughput(),
+        starts_and_ends(),
+        random_accesses(),
+    ];
+    groups.into_iter().flatten().collect()
 }
 
 /// Programs with a slower memory: name, delay of memory, and cycles of the hardware.
@@ -359,23 +462,22 @@ const SLOW: [(&str, u32, u64); 15] = [
 fn programs_take_the_cycles_of_the_hardware() {
     let programs = programs();
     let named = |name| {
-        programs
-            .iter()
-            .find(|program| program.0 == name)
-            .expect("a program has this name")
+        let found = programs.iter().find(|program| program.name == name);
+        found.expect("a program has this name")
     };
-    let fast = programs.iter().map(|program| (program, 0, program.4));
+    let fast = programs.iter().map(|program| (program, 0, program.cycles));
     let slow = SLOW.iter().map(|&(name, delay, cycles)| (named(name), delay, cycles));
     let mut errors = Vec::new();
     let mut table = String::new();
-    for ((name, code, cores, threads, _), memory_delay, expected) in fast.chain(slow) {
+    for (program, memory_delay, expected) in fast.chain(slow) {
         let system = System {
-            cores: *cores as usize,
-            running: *cores as usize,
-            threads: *threads,
+            cores: program.cores as usize,
+            running: program.cores as usize,
+            threads: program.threads,
             memory_delay,
             ..System::ALONE
         };
+        let (name, code) = (program.name, &program.code);
         let source = format!("{PROLOGUE}{code}{END}");
         let (report, ..) = run_program(&source, system, |_| false);
         let cycles = report.cycles;

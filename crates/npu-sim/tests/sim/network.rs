@@ -149,6 +149,27 @@ fn a_miss_takes_the_way_over_home_and_memory() {
     }
 }
 
+#[test]
+fn more_cores_make_nothing_cheaper() {
+    let mut last = 0;
+    for running in [1, 2, 4, 8, 16] {
+        let cores = running.max(2);
+        let idle = System {
+            cores: 16,
+            running,
+            ..System::ALONE
+        };
+        let system = System { cores, ..idle };
+        let cycles = run(system).0.cycles;
+        assert_eq!(run(idle).0.cycles, cycles, "idle cores delay no other core");
+        assert!(
+            cycles >= last,
+            "{running} cores take {cycles} cycles, fewer take {last}"
+        );
+        last = cycles;
+    }
+}
+
 /// With a slow memory its transactions alone determine the time, one after the other.
 #[test]
 fn memory_does_one_thing_at_a_time() {
@@ -170,6 +191,11 @@ fn memory_does_one_thing_at_a_time() {
         "{} cycles, memory is busy for {busy}",
         report.cycles
     );
+    let alone = run(System {
+        memory_delay: 100,
+        ..System::ALONE
+    });
+    assert!(report.cycles > 5 * alone.0.cycles);
 }
 
 /// Sixteen cores store to shared lines, with and without skipped cycles, and with full links.
