@@ -161,7 +161,7 @@ def const_s : ImmLeaf<simm32, "const_i32">;
 def imm     : PatLeaf<anyint, "is_const">;
 // The constant 0.
 def zero    : PatLeaf<int32, "zero">;
-// Float constants: +0.0, any with a clear sign bit, any with a set sign bit.
+// Float constants: 0.0 or -0.0, any with a clear sign bit, any with a set sign bit.
 def fpimm0   : PatLeaf<float32, "float_zero">;
 def fpimmpos : PatLeaf<float32, "float_positive">;
 def fpimmneg : PatLeaf<float32, "float_negative">;

@@ -341,7 +341,8 @@ impl generated::Context for Lower<'_> {
     }
 
     fn float_zero(&mut self, value: Value) -> Option<Value> {
-        (self.float_constant(value)? == 0).then_some(value)
+        // Both zeros: -0.0 equals 0.0.
+        (self.float_constant(value)? << 1 == 0).then_some(value)
     }
 
     fn float_positive(&mut self, value: Value) -> Option<Value> {
