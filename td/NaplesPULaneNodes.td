@@ -216,13 +216,10 @@ def UpperHalfUndefined : Predicate<"upper_half_undefined">;
 def mask_and : WordNode<lane_mask, ANDSSS_32, [SDNPCommutative]>;
 def mask_or  : WordNode<lane_mask, ORSSS_32, [SDNPCommutative]>;
 def mask_xor : WordNode<lane_mask, XORSSS_32, [SDNPCommutative]>;
-multiclass MaskForms<TargetNode op, string inst> {
-  def : Pat<(op lane_mask:$a, lane_mask:$b), (!cast<Instruction>(inst#"SSS_32") $a, $b)>;
-  def : Pat<(op lane_mask:$a, mask_simm9:$b), (!cast<Instruction>(inst#"SSI") $a, $b)>;
-}
-defm : MaskForms<mask_and, "AND">;
-defm : MaskForms<mask_or, "OR">;
-defm : MaskForms<mask_xor, "XOR">;
+def : Pat<(mask_and lane_mask:$a, lane_mask:$b), (ANDSSS_32 $a, $b)>;
+def : Pat<(mask_or lane_mask:$a, lane_mask:$b), (ORSSS_32 $a, $b)>;
+def : Pat<(mask_xor lane_mask:$a, lane_mask:$b), (XORSSS_32 $a, $b)>;
+def : Pat<(mask_xor lane_mask:$a, mask_simm9:$b), (XORSSI $a, $b)>;
 def : Pat<(mask_and lane_mask:$a, AllLanes), (COPY $a)>;
 def : Pat<(mask_and lane_mask:$a, 0), (COPY 0)>;
 def : Pat<(mask_or lane_mask:$a, 0), (COPY $a)>;

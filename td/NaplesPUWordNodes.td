@@ -67,22 +67,23 @@ def : Pat<(word_mulhs word:$a, word:$b), (MULHSSS_32 $a, $b)>;
 
 // Compares return 1 or 0.
 def word_seteq  : WordNode<word, SEQSISSS_32, [SDNPCommutative]>;
-def word_setne  : WordNode<word, SNESISSS_32, [SDNPCommutative]>;
+def word_setne  : WordNode<word, SNESISSS_32>;
 def word_setge  : WordNode<word, SGESISSS_32>;
 def word_setlt  : WordNode<word, SLTSISSS_32>;
 def word_setle  : WordNode<word, SLESISSS_32>;
 def word_setugt : WordNode<word, SGTUISSS_32>;
 def word_setult : WordNode<word, SLTUISSS_32>;
-def word_setule : WordNode<word, SLEUISSS_32>;
+def word_setule : TargetNode<(outs word), (ins word:$a, word:$b)>;
 
 defm : WordForms<word_seteq, "SEQSI">;
-defm : WordForms<word_setne, "SNESI">;
-defm : WordForms<word_setge, "SGESI">;
 defm : WordForms<word_setlt, "SLTSI">;
 defm : WordForms<word_setle, "SLESI">;
 defm : WordForms<word_setugt, "SGTUI">;
 defm : WordForms<word_setult, "SLTUI">;
-defm : WordForms<word_setule, "SLEUI">;
+// These have only the operands that rules give them.
+def : Pat<(word_setne word:$a, word_simm9:$b), (SNESISSI $a, $b)>;
+def : Pat<(word_setge word:$a, word:$b), (SGESISSS_32 $a, $b)>;
+def : Pat<(word_setule word:$a, word:$b), (SLEUISSS_32 $a, $b)>;
 
 //===----------------------------------------------------------------------===//
 // Operations that need no instruction, or a cheaper one

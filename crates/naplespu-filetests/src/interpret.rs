@@ -5,7 +5,7 @@
 
 use super::lines::CallError;
 use cranelift_codegen::data_value::DataValue;
-use cranelift_codegen::ir::{Function, Inst, LibCall};
+use cranelift_codegen::ir::{Function, Inst, LibCall, Opcode, types};
 use cranelift_interpreter::environment::FunctionStore;
 use cranelift_interpreter::instruction::DfgInstructionContext;
 use cranelift_interpreter::interpreter::{InterpreterState, LibCallValues};
@@ -78,6 +78,29 @@ impl From<InterpretError> for CallError {
             InterpretError::Panicked(panic) => Self::Panicked(PanicIn::Interpreter, panic),
             _ => Self::Failed(message),
         }
+    }
+}
+
+/// Returns whether the interpreter executes an instruction wrongly: it returns another result than
+/// Rust's arithmetic, or misses a trap.
+pub fn is_wrong(func: &Function, inst: Inst) -> bool {
+    let data = &func.dfg.insts[inst];
+    let result = func.dfg.inst_results(inst).first();
+    let result = result.map_or(types::INVALID, |&result| func.dfg.value_type(result));
+    match data.opcode() {
+        // The least number by -1 traps.
+        Opcode::Srem => true,
+        // Out of range, the limits of i128 are wrong and traps are missing.
+        Opcode::FcvtToUint | Opcode::FcvtToSint | Opcode::FcvtToUintSat => result == types::I128,
+        // An overflow that the carry takes back counts.
+        Opcode::SaddOverflowCin | Opcode::SsubOverflowBin => true,
+        // Vectors get the wrong order of lanes.
+        Opcode::Bitcast => true,
+        // Results have other types.
+        Opcode::Uload32 | Opcode::Sload32 | Opcode::Isplit | Opcode::Iconcat => true,
+        Opcode::StackAddr => result == types::I32,
+        // Negative offsets are extended with zeros.
+        _ => data.load_store_offset().is_some_and(|offset| offset < 0),
     }
 }
 

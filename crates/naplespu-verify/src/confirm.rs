@@ -5,12 +5,13 @@
 
 use crate::abi::{self, Layout};
 use crate::answer::Example;
+use crate::floats;
 use crate::goals::Expected;
 use crate::memory::{Region, initial_name};
 use crate::term::eval::Evaluator;
 use crate::term::{Bits, Op, Pool, Term};
 use cranelift_codegen::data_value::DataValue;
-use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
+use cranelift_codegen::ir::immediates::{Ieee16, Ieee32, Ieee64, Ieee128};
 use cranelift_codegen::ir::{Function, Type, types};
 use cranelift_naplespu::{CompiledCode, Isa};
 use naplespu_jit::{Program, RunError, function_name};
@@ -32,16 +33,21 @@ pub enum Confirmation {
     Not(String),
 }
 
-/// Returns a value of a CLIF type with these bits.
-fn data_value(ty: Type, bits: Bits) -> Option<DataValue> {
+/// Returns a value of a CLIF type with these bits, or `None` for vectors that [`DataValue`] cannot
+/// represent.
+pub fn data_value(ty: Type, bits: Bits) -> Option<DataValue> {
     Some(match ty {
         types::I8 => DataValue::I8(bits.low() as i8),
         types::I16 => DataValue::I16(bits.low() as i16),
         types::I32 => DataValue::I32(bits.low() as i32),
         types::I64 => DataValue::I64(bits.low() as i64),
         types::I128 => DataValue::I128(bits.low128() as i128),
+        types::F16 => DataValue::F16(Ieee16::with_bits(bits.low() as u16)),
         types::F32 => DataValue::F32(Ieee32::with_bits(bits.low() as u32)),
         types::F64 => DataValue::F64(Ieee64::with_bits(bits.low())),
+        types::F128 => DataValue::F128(Ieee128::with_bits(bits.low128())),
+        _ if ty.is_vector() && ty.bits() == 128 => DataValue::V128(bits.low128().to_le_bytes()),
+        _ if ty.is_vector() && ty.bits() == 64 => DataValue::V64(bits.low().to_le_bytes()),
         _ => return None,
     })
 }
@@ -56,6 +62,10 @@ pub fn confirm(
     expected: &Expected,
     values: &mut Evaluator,
 ) -> Confirmation {
+    let has_floats = set_floats(pool, expected, values);
+    if has_floats && depends_on_floats(pool, expected, values) {
+        return Confirmation::Not("the CLIF result depends on float operations without a meaning here".to_owned());
+    }
     let mut arguments = Vec::new();
     let pieces = layout.arguments(pool, &func.signature);
     for (param, pieces) in func.signature.params.iter().zip(pieces) {
@@ -116,7 +126,7 @@ pub fn confirm(
     let found = match (found, trap) {
         (Run::Impossible(why), _) => return Confirmation::Not(why),
         (Run::Trap(code), Some(want)) if code == Some(want) => return Confirmation::Not("both trap".to_owned()),
-        (Run::Results(have), None) if same(&have, &results) => {
+        (Run::Results(have), None) if same(&have, &results, has_floats) => {
             return Confirmation::Not("the simulator agrees with CLIF".to_owned());
         }
         (Run::Results(have), _) => show(&have),
@@ -139,9 +149,15 @@ pub fn confirm(
     })
 }
 
-/// Returns whether results have the same bits.
-fn same(a: &[DataValue], b: &[DataValue]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.bitwise_eq(b))
+/// Returns whether results have the same bits. The NaN that a float operation returns is any NaN.
+fn same(a: &[DataValue], b: &[DataValue], has_floats: bool) -> bool {
+    let is_nan = |value: &DataValue| match value {
+        DataValue::F32(float) => float.is_nan(),
+        DataValue::F64(float) => float.is_nan(),
+        _ => false,
+    };
+    let agree = |(a, b): (&DataValue, &DataValue)| a.bitwise_eq(b) || has_floats && is_nan(a) && is_nan(b);
+    a.len() == b.len() && a.iter().zip(b).all(agree)
 }
 
 fn trap_name(code: u8) -> String {
@@ -149,6 +165,56 @@ fn trap_name(code: u8) -> String {
         Some(code) => cranelift_codegen::ir::TrapCode::from_raw(code).to_string(),
         None => "0".to_owned(),
     }
+}
+
+/// Returns the terms on which the expectation depends.
+fn roots(expected: &Expected) -> Vec<Term> {
+    let mut roots: Vec<Term> = expected.results.iter().flatten().copied().collect();
+    roots.extend(expected.traps.iter().map(|trap| trap.1));
+    roots.extend(expected.written.iter().map(|written| written.1));
+    roots
+}
+
+/// Gives each operation of the float unit the result that it has on the simulator. Returns whether
+/// the expectation contains float operations.
+fn set_floats(pool: &Pool, expected: &Expected, values: &mut Evaluator) -> bool {
+    let mut has_floats = false;
+    // Operands come before the operations that use them.
+    for term in pool.cone(&roots(expected)) {
+        if let Op::App(symbol) = pool.node(term).op
+            && floats::is_function(&pool.symbol(symbol).name)
+        {
+            has_floats = true;
+            let args: Vec<Bits> = pool.args(term).iter().map(|&arg| values.value(pool, arg)).collect();
+            if let Some(result) = floats::of_simulator(&pool.symbol(symbol).name, &args) {
+                values.set_application(symbol, args, result);
+            }
+        }
+    }
+    has_floats
+}
+
+/// Returns whether results, traps or written bytes depend on float operations that are not those of
+/// the float unit.
+fn depends_on_floats(pool: &Pool, expected: &Expected, values: &Evaluator) -> bool {
+    let roots = roots(expected);
+    let mut moved = values.clone();
+    for term in pool.cone(&roots) {
+        if let Op::App(symbol) = pool.node(term).op
+            && floats::is_function(&pool.symbol(symbol).name)
+        {
+            let args: Vec<Bits> = pool.args(term).iter().map(|&arg| moved.value(pool, arg)).collect();
+            if floats::of_simulator(&pool.symbol(symbol).name, &args).is_none() {
+                let width = pool.width(term);
+                let other = moved.value(pool, term).not(width);
+                moved.set_application(symbol, args, other);
+            }
+        }
+    }
+    let mut values = values.clone();
+    roots
+        .into_iter()
+        .any(|root| values.value(pool, root) != moved.value(pool, root))
 }
 
 /// Returns whether results or traps depend on the stack pointer or on symbol addresses, which
@@ -177,9 +243,7 @@ fn depends_on_places(pool: &Pool, expected: &Expected, values: &Evaluator) -> bo
 
 /// Returns the bytes of main memory that the function reads.
 fn initial_memory(pool: &mut Pool, expected: &Expected, values: &mut Evaluator) -> Vec<(u32, Vec<u8>)> {
-    let mut roots: Vec<Term> = expected.results.iter().flatten().copied().collect();
-    roots.extend(expected.traps.iter().map(|trap| trap.1));
-    roots.extend(expected.written.iter().map(|written| written.1));
+    let roots = roots(expected);
     let mut bytes: BTreeMap<u32, u8> = BTreeMap::new();
     for term in pool.cone(&roots) {
         if let Op::App(symbol) = pool.node(term).op

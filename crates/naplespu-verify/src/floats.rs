@@ -5,6 +5,7 @@ use crate::term::{Bits, Pool, Term};
 use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::{Opcode, Type, types};
 use npu_mc::semantics::FloatFunction;
+use npu_sim::fp;
 
 /// The relation of two floats. Exactly one of the conditions holds.
 pub struct Relation {
@@ -116,6 +117,25 @@ pub fn is_function(name: &str) -> bool {
 /// Returns the name of a function of the float unit.
 pub fn unit_name(function: FloatFunction) -> String {
     format!("unit_{function:?}")
+}
+
+/// Returns the result of the simulator's float unit for the function of this name, or `None` for
+/// other functions.
+pub fn of_simulator(name: &str, operands: &[Bits]) -> Option<Bits> {
+    let function = FloatFunction::ALL
+        .iter()
+        .find(|&&function| unit_name(function) == name)?;
+    let operands: Vec<u32> = operands.iter().map(|operand| operand.low() as u32).collect();
+    let result = match (function, operands.as_slice()) {
+        (FloatFunction::Add, &[a, b]) => fp::add(a, b),
+        (FloatFunction::Sub, &[a, b]) => fp::sub(a, b),
+        (FloatFunction::Mul, &[a, b]) => fp::mul(a, b),
+        (FloatFunction::Div, &[a, b]) => fp::div(a, b),
+        (FloatFunction::FromInt, &[a]) => fp::from_int(a),
+        (FloatFunction::ToInt, &[a]) => fp::to_int(a),
+        _ => return None,
+    };
+    Some(Bits::from(u64::from(result)))
 }
 
 /// Returns the function name of a float operation, as in the runtime.

@@ -10,6 +10,7 @@ use naplespu_reader::ClifFile;
 use naplespu_verify::answer::{Answer, Verdict};
 use naplespu_verify::prove::Options;
 use naplespu_verify::rules::instances::Family;
+use naplespu_verify::rules::known::Known;
 use naplespu_verify::rules::routines::prove_routines;
 use naplespu_verify::rules::table::State;
 use naplespu_verify::rules::{Counts, Prover, Scope};
@@ -54,6 +55,11 @@ struct Args {
     /// The solver: a program that accepts SMT-LIB and the options of Z3
     #[arg(long, value_name = "PROGRAM", default_value = solver::PROGRAM)]
     solver: String,
+
+    /// A file of answers by function and code: known ones are not computed again, and new ones are
+    /// added
+    #[arg(long, value_name = "FILE")]
+    known: Option<PathBuf>,
 
     /// Maximum number of failures to print
     #[arg(long, value_name = "N", default_value_t = 20)]
@@ -122,13 +128,16 @@ fn rules(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
         solver: args.solver.clone(),
         ..Options::default()
     });
+    if let Some(path) = &args.known {
+        prover.known = Known::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
     let families = if args.family.is_empty() {
         Family::ALL.to_vec()
     } else {
         args.family.clone()
     };
     let start = Instant::now();
-    let report = |what: &str, counts: Counts| {
+    let report = |what: &str, counts: Counts, failures: usize| {
         if counts.compared == 0 {
             return;
         }
@@ -144,7 +153,7 @@ fn rules(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
         let [compiling, proving, solving] = [compiling, proving, solving].map(|time| time.as_secs());
         eprintln!(
             "{seconds:5} s  {what}: {compiled} functions compiled in {compiling} s, {refused} refused, {compared} compared \
-             (on all threads {proving} s, solver {solving} s)"
+             (on all threads {proving} s, solver {solving} s); {failures} failures so far"
         );
     };
     for level in &args.level {
@@ -161,7 +170,11 @@ fn rules(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
                 _ => Scope::All,
             };
             let counts = prover.family(family, &isa, level, scope);
-            report(&format!("{level} {}", family.name()), counts);
+            report(
+                &format!("{level} {}", family.name()),
+                counts,
+                prover.table.failures.len(),
+            );
         }
     }
     for variant in VARIANTS {
@@ -182,7 +195,11 @@ fn rules(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
                     _ => Scope::NewRules,
                 };
                 let counts = prover.family(family, &isa, &settings, scope);
-                report(&format!("{settings} {}", family.name()), counts);
+                report(
+                    &format!("{settings} {}", family.name()),
+                    counts,
+                    prover.table.failures.len(),
+                );
             }
         }
     }
@@ -196,8 +213,14 @@ fn rules(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
         for variant in VARIANTS.into_iter().chain([""]).rev() {
             let settings = format!("{level} {variant}");
             let counts = prover.functions(functions.clone(), &isa(level, variant)?, &settings);
-            report(&format!("{settings} files"), counts);
+            report(&format!("{settings} files"), counts, prover.table.failures.len());
         }
+    }
+    if let Some(path) = &args.known {
+        prover
+            .known
+            .write(path)
+            .map_err(|error| format!("{}: {error}", path.display()))?;
     }
     prover.table.run_unproved(&args.files)?;
     let table = &prover.table;

@@ -1,4 +1,5 @@
-//! Calls of intrinsics: each one, under the mask of the entry and under a mask that is a parameter.
+//! Calls of intrinsics: each one, under the mask of the entry and under a mask that is a parameter;
+//! shifts also by constants.
 
 use super::instance::Instance;
 use super::operation::Small;
@@ -84,6 +85,16 @@ fn under(info: &IntrinsicInfo, mask: Mask) -> Option<Instance> {
     Some(Instance::new(small, ty))
 }
 
+/// Returns the function that calls an intrinsic of two words with a constant second operand.
+fn with_constant(info: &IntrinsicInfo, amount: i64) -> Option<Instance> {
+    let mut small = Small::default();
+    let first = small.param(types::I32);
+    let second = small.constant(types::I32, amount)?;
+    let result = call(&mut small, info, &[first, second])?;
+    small.ret(&[result]);
+    Some(Instance::new(small, types::I32))
+}
+
 /// Returns the instances of intrinsics.
 pub fn instances() -> Vec<Instance> {
     let mut out = Vec::new();
@@ -106,6 +117,14 @@ pub fn instances() -> Vec<Instance> {
             false => &[Mask::Entry],
         };
         out.extend(masks.iter().filter_map(|&mask| under(info, mask)));
+        if matches!(info.kind, IntrinsicKind::ShiftLeft | IntrinsicKind::ShiftRight) {
+            out.extend(
+                [0, 1, 31, 32, 63]
+                    .map(|amount| with_constant(info, amount))
+                    .into_iter()
+                    .flatten(),
+            );
+        }
     }
     out
 }

@@ -19,6 +19,7 @@
 //! | [`operation`] | operations of CLIF with types and immediates; small functions |
 //! | [`instances`], `memory`, `control`, `atomics`, `intrinsics`, `frames` | the families of functions |
 //! | `rewrites` | functions for the passes over CLIF |
+//! | [`known`] | answers by the content of function and code |
 //! | [`runs`] | runs of functions for rules that are not proved |
 //! | [`routines`] | the routines of the runtime against the operations that they perform |
 //! | [`table`] | the proofs by rule, as text and JSON |
@@ -29,6 +30,7 @@ mod frames;
 pub mod instance;
 pub mod instances;
 mod intrinsics;
+pub mod known;
 mod memory;
 pub mod operation;
 mod rewrites;
@@ -46,9 +48,10 @@ use cranelift_codegen::verify_function;
 use cranelift_naplespu::{CompileError, CompiledCode, Compiler, Isa, StageRequest};
 use instance::Instance;
 use instances::Family;
+use known::{Key, Known};
 use npu_mc::errata::Erratum;
 use rayon::prelude::*;
-use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
+use rustc_hash::{FxHashSet, FxHasher};
 use sha2::{Digest as _, Sha256};
 use std::hash::Hasher as _;
 use std::sync::Arc;
@@ -117,8 +120,8 @@ pub struct Counts {
 pub struct Prover {
     options: Options,
     features: FxHashSet<u64>,
-    /// Proved functions with their code.
-    known: FxHashMap<[u8; 32], Answer>,
+    /// The answers so far, by function and code.
+    pub known: Known,
     /// The proofs by rule.
     pub table: Table,
 }
@@ -151,7 +154,7 @@ impl Prover {
         Self {
             options,
             features: FxHashSet::default(),
-            known: FxHashMap::default(),
+            known: Known::default(),
             table: Table::default(),
         }
     }
@@ -216,7 +219,7 @@ impl Prover {
             }
         }
         counts.compared += chosen.len();
-        let proofs: Vec<([u8; 32], Proof)> = chosen
+        let proofs: Vec<(Key, Proof)> = chosen
             .into_par_iter()
             .map(|compiled| {
                 let key = key(&compiled, isa);
@@ -226,9 +229,8 @@ impl Prover {
         for (key, proof) in proofs {
             counts.proving += proof.answer.time;
             counts.solving += proof.answer.solving;
-            if proof.answer.verdict == Verdict::Proved {
-                self.known.entry(key).or_insert_with(|| proof.answer.clone());
-            }
+            self.known
+                .add(key, &proof.answer.verdict, self.options.timeout.as_secs());
             self.table.add(proof, isa);
         }
     }
@@ -284,17 +286,16 @@ impl Prover {
         }
     }
 
-    /// Compares the code of a function with its CLIF, unless the same code of the same function is
-    /// proved.
-    fn compare(&self, compiled: Compiled, key: &[u8; 32], isa: &Arc<Isa>, settings: &str) -> Proof {
+    /// Compares the code of a function with its CLIF, unless the answer for the same code of the same
+    /// function is known.
+    fn compare(&self, compiled: Compiled, key: &Key, isa: &Arc<Isa>, settings: &str) -> Proof {
         let Compiled {
             instance, code, rules, ..
         } = compiled;
-        let answer = match self.known.get(key) {
-            Some(answer) => Answer {
-                time: Duration::ZERO,
-                solving: Duration::ZERO,
-                ..answer.clone()
+        let answer = match self.known.get(key, self.options.timeout.as_secs()) {
+            Some(verdict) => Answer {
+                verdict,
+                ..Answer::new(&instance.func)
             },
             None => self.answer(&instance.func, &code, isa),
         };
@@ -344,7 +345,7 @@ fn compile_explained(
 }
 
 /// Returns a hash of everything on which a proof depends.
-fn key(compiled: &Compiled, isa: &Isa) -> [u8; 32] {
+fn key(compiled: &Compiled, isa: &Isa) -> Key {
     let Compiled { instance, code, .. } = compiled;
     let settings = isa.settings();
     let mended = Erratum::ALL.iter().filter(|&&erratum| !isa.has_erratum(erratum));

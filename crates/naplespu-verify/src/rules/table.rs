@@ -23,8 +23,6 @@ pub struct RuleProofs {
     pub constants: BTreeSet<i64>,
     /// The types of undecided functions, and the reason of one of them.
     pub undecided: BTreeMap<String, String>,
-    /// Undecided functions.
-    pub samples: Vec<Sample>,
 }
 
 /// An undecided function that is a candidate for runs.
@@ -37,9 +35,6 @@ pub struct Sample {
     /// The applied rules.
     pub rules: Vec<u16>,
 }
-
-/// The maximum number of samples of a rule.
-const SAMPLES: usize = 6;
 
 /// The state of a rule.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -58,6 +53,8 @@ pub enum State {
 #[derive(Default, Debug)]
 pub struct Table {
     rules: BTreeMap<u16, RuleProofs>,
+    /// Undecided functions, by settings, type and rules.
+    undecided: BTreeMap<(String, String, Vec<u16>), Sample>,
     /// Functions whose code deviates, or whose counterexample the simulator does not confirm.
     pub failures: Vec<Proof>,
     /// Functions that the compiler fails to compile, and the errors. Refusals do not count.
@@ -69,6 +66,14 @@ pub struct Table {
 impl Table {
     /// Adds a proof of a function for a target.
     pub fn add(&mut self, proof: Proof, isa: &Arc<Isa>) {
+        if matches!(proof.answer.verdict, Verdict::Undecided(_)) {
+            let key = (proof.settings.clone(), proof.ty.clone(), proof.rules.clone());
+            self.undecided.entry(key).or_insert_with(|| Sample {
+                func: proof.func.clone(),
+                isa: isa.clone(),
+                rules: proof.rules.clone(),
+            });
+        }
         for &rule in &proof.rules {
             let entry = self.rules.entry(rule).or_default();
             match &proof.answer.verdict {
@@ -79,13 +84,6 @@ impl Table {
                 }
                 Verdict::Undecided(reason) => {
                     entry.undecided.insert(proof.ty.clone(), reason.to_string());
-                    if entry.samples.len() < SAMPLES {
-                        entry.samples.push(Sample {
-                            func: proof.func.clone(),
-                            isa: isa.clone(),
-                            rules: proof.rules.clone(),
-                        });
-                    }
                 }
                 Verdict::Refuted { .. } => {}
             }
@@ -95,7 +93,7 @@ impl Table {
         }
     }
 
-    /// Executes functions that apply rules without a proof: undecided functions, and those of files.
+    /// Executes undecided functions, and functions of files that apply rules without a proof.
     ///
     /// # Errors
     ///
@@ -105,8 +103,7 @@ impl Table {
             .into_iter()
             .flat_map(|state| self.in_state(state))
             .collect();
-        let samples = unproved.iter().filter_map(|&rule| self.of(rule));
-        let samples: Vec<Sample> = samples.flat_map(|proofs| proofs.samples.clone()).collect();
+        let samples = self.undecided.values().cloned().collect();
         self.runs.merge(runs::random(samples));
         self.runs.merge(runs::files(paths, &unproved)?);
         Ok(())
@@ -244,6 +241,18 @@ impl fmt::Display for Table {
         writeln!(
             f,
             "| all | {rules} | {proved} | {undecided} | {refuted} | {unapplied} |"
+        )?;
+        let refuted = self
+            .failures
+            .iter()
+            .filter(|proof| matches!(proof.answer.verdict, Verdict::Refuted { .. }));
+        let refuted = refuted.count();
+        writeln!(
+            f,
+            "\nFunctions: {refuted} refuted, {} with an unconfirmed counterexample, {} not compiled; {} runs deviate",
+            self.failures.len() - refuted,
+            self.uncompiled.len(),
+            self.runs.failures.len()
         )?;
         for state in [State::Refuted, State::Undecided, State::Unapplied] {
             for number in self.in_state(state) {
