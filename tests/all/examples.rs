@@ -6,6 +6,8 @@ mod brook;
 mod device;
 #[path = "../../examples/jit.rs"]
 mod jit;
+#[path = "../../examples/matmul_cores/main.rs"]
+mod matmul_cores;
 #[path = "../../examples/matmul_threads/main.rs"]
 mod matmul_threads;
 
@@ -69,6 +71,28 @@ fn device_is_what_the_document_shows() {
     // The document explains the zero, and the second launch has none.
     assert!(printed.starts_with("trap: int_divz in %part") && printed.contains("1000000 / 501 = 1996"));
     device::main().unwrap();
+}
+
+/// `docs/kernels.md` has the table; `CRANELIFT_TEST_BLESS=1` updates it.
+#[test]
+fn cores_share_a_matrix_product() {
+    let table = matmul_cores::table().unwrap();
+    let speedups = table.lines().skip(1).filter_map(|line| line.split_whitespace().nth(2));
+    let speedups: Vec<f64> = speedups.map(|speedup| speedup.parse().unwrap()).collect();
+    let wanted = [1.0, 1.8, 3.3, 5.5];
+    assert!(
+        speedups.iter().zip(wanted).all(|(&found, wanted)| found >= wanted),
+        "{table}"
+    );
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/kernels.md");
+    let document = fs::read_to_string(&path).unwrap();
+    let (_, rest) = document.split_once("--example matmul_cores\n").unwrap();
+    let shown = rest.split_once("```").unwrap().0;
+    if std::env::var_os("CRANELIFT_TEST_BLESS").is_some_and(|v| v == "1") {
+        fs::write(&path, document.replace(shown, &table)).unwrap();
+    } else {
+        assert_eq!(shown, table, "CRANELIFT_TEST_BLESS=1 rewrites it");
+    }
 }
 
 #[test]

@@ -14,9 +14,11 @@ use cranelift_naplespu::CompiledCode;
 use cranelift_naplespu::Isa;
 use naplespu_object::front::{Front, Target};
 use npu_link::Linker;
+use npu_mc::machine::CACHE_LINE;
 use npu_sim::{Machine, Schedule};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The default limit of instructions of a call.
@@ -239,6 +241,23 @@ impl NpuModule {
     /// [`LinkError`] if `align` is not a power of two or the memory is exhausted.
     pub fn allocate(&mut self, size: u32, align: u32) -> Result<u32, LinkError> {
         let address = self.linker.allocate("allocate", size.into(), align.into())?;
+        if let Err(full) = clear_memory(&mut self.machine, address, size) {
+            self.linker.release(address);
+            return Err(LinkError::MemoryFull(full.to_string()));
+        }
+        Ok(address)
+    }
+
+    /// Allocates zeroed memory whose addresses are in `within`, like [`NpuModule::allocate`]. The
+    /// range of addresses whose home is a tile is [`npu_sim::addresses_at`].
+    ///
+    /// # Errors
+    ///
+    /// [`LinkError::MemoryFull`] if no place there is free.
+    pub fn allocate_within(&mut self, size: u32, within: &Range<u64>) -> Result<u32, LinkError> {
+        let address = self.linker.allocate_within(size.into(), CACHE_LINE.into(), within);
+        let full = || LinkError::MemoryFull(format!("no room for {size} bytes in {within:#x?}"));
+        let address = address.ok_or_else(full)?;
         if let Err(full) = clear_memory(&mut self.machine, address, size) {
             self.linker.release(address);
             return Err(LinkError::MemoryFull(full.to_string()));

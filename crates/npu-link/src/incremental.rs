@@ -12,6 +12,7 @@ use npu_mc::{EncodeError, Inst, Opcode, Operand, SReg};
 use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 use std::hash::Hash;
+use std::ops;
 
 /// Why an object cannot be placed or a reference cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -308,10 +309,18 @@ impl<T: Clone + Eq + Hash> Linker<T> {
         Ok(address)
     }
 
-    /// Releases a block that [`Linker::allocate`] returned. Returns `false` if the address is no
-    /// such block.
+    /// Allocates `size` bytes of data with all addresses in `within`, in the range of data or of code.
+    /// Returns `None` if no place is free.
+    pub fn allocate_within(&mut self, size: u64, align: u64, within: &ops::Range<u64>) -> Option<u32> {
+        let address = self.layout.take_within(size, align, within)?;
+        self.blocks.insert(address);
+        Some(address)
+    }
+
+    /// Releases a block that [`Linker::allocate`] or [`Linker::allocate_within`] returned. Returns
+    /// `false` if the address is no such block.
     pub fn release(&mut self, address: u32) -> bool {
-        self.blocks.remove(&address) && self.layout.give_back(Purpose::Data, address)
+        self.blocks.remove(&address) && self.layout.give_back_within(address)
     }
 
     /// Returns the object with this index.

@@ -6,6 +6,7 @@
 use crate::incremental::LinkError;
 use npu_mc::machine::CACHE_LINE;
 use std::collections::BTreeMap;
+use std::ops;
 
 /// The largest alignment of a function or data object, in bytes.
 pub const MAX_ALIGN: u64 = 1 << 28;
@@ -61,6 +62,30 @@ impl Range {
         let (start, after) = fit(self.next, self.end)?;
         self.taken.insert(start, (self.next, after));
         self.next = after;
+        u32::try_from(start).ok()
+    }
+
+    /// Like [`Range::take`], with all addresses in `within`. The lowest free place is used.
+    fn take_within(&mut self, size: u64, align: u64, within: &ops::Range<u64>) -> Option<u32> {
+        let free = self.gaps.iter().map(|(&from, &end)| (from, end));
+        let free = free.chain([(self.next, self.end)]);
+        let (from, end, start, after) = free.into_iter().find_map(|(from, end)| {
+            let start = from.max(within.start).checked_next_multiple_of(align)?;
+            let after = start.checked_add(size)?;
+            (after <= end.min(within.end)).then_some((from, end, start, after))
+        })?;
+        if from == self.next {
+            self.next = after;
+        } else {
+            self.gaps.remove(&from);
+            if after < end {
+                self.gaps.insert(after, end);
+            }
+        }
+        if from < start {
+            self.gaps.insert(from, start);
+        }
+        self.taken.insert(start, (start, after));
         u32::try_from(start).ok()
     }
 
@@ -150,6 +175,21 @@ impl Layout {
             .ok_or_else(|| LinkError::MemoryFull(format!("%{name}: no room for {size} bytes")))
     }
 
+    /// Allocates `size` bytes of data with all addresses in `within`, which may lie in the range of
+    /// code, too. Returns `None` if no place is free. `align` is a power of two.
+    pub fn take_within(&mut self, size: u64, align: u64, within: &ops::Range<u64>) -> Option<u32> {
+        let size = size.max(1);
+        [&mut self.data, &mut self.code]
+            .into_iter()
+            .find_map(|range| range.take_within(size, align, within))
+    }
+
+    /// Releases an address that [`Layout::take_within`] returned. Returns `false` if the address is
+    /// not allocated.
+    pub fn give_back_within(&mut self, address: u32) -> bool {
+        self.data.give_back(address) || self.code.give_back(address)
+    }
+
     /// Releases an address that [`Layout::take`] returned. Returns `false` if the address is not
     /// allocated for this purpose.
     pub fn give_back(&mut self, purpose: Purpose, address: u32) -> bool {
@@ -216,6 +256,23 @@ mod tests {
         assert_eq!(range.take(0x1fff, 1), Some(0x1001));
     }
 
+    #[test]
+    fn a_place_in_a_part_of_the_range() {
+        let mut range = Range::new((0x1000, 0x9000));
+        assert_eq!(range.take_within(0x100, 64, &(0x4010..0x5000)), Some(0x4040));
+        assert_eq!(range.take_within(0x100, 64, &(0x4010..0x5000)), Some(0x4140));
+        assert_eq!(range.take_within(0x1000, 64, &(0x4010..0x5000)), None);
+        // Other objects use the gap below.
+        assert_eq!(range.take(0x3040, 64), Some(0x1000));
+        assert_eq!(range.take(0x100, 64), Some(0x4240));
+        assert!(range.give_back(0x4040));
+        assert_eq!(range.take_within(0x80, 64, &(0x1000..0x9000)), Some(0x4040));
+        for start in [0x1000, 0x4040, 0x4140, 0x4240] {
+            assert!(range.give_back(start), "{start:#x}");
+        }
+        assert_eq!((range.next, range.gaps.len(), range.taken.len()), (0x1000, 0, 0));
+    }
+
     /// Random steps, compared with a list of the allocated ranges.
     #[test]
     fn nothing_overlaps_whatever_is_given_back() {
@@ -233,7 +290,13 @@ mod tests {
                 continue;
             }
             let (size, align) = (1 + random(0x400), 1 << random(9));
-            if let Some(start) = range.take(size.into(), align.into()) {
+            let from = 0x1000 + random(0x8000);
+            let within = from.into()..u64::from(from) + 0x2000;
+            let place = match random(3) {
+                0 => range.take_within(size.into(), align.into(), &within),
+                _ => range.take(size.into(), align.into()),
+            };
+            if let Some(start) = place {
                 let end = start + size;
                 assert!(start.is_multiple_of(align) && start >= 0x1000 && end <= 0x9000);
                 assert!(taken.iter().all(|&(from, to)| end <= from || to <= start));

@@ -139,6 +139,6 @@ pub use step::{Progress, Step};
 pub use thread::Thread;
 pub use timing::{
     Awaited, ChromeTrace, FunctionCounters, Issue, KanataTrace, Leg, NetworkCounters, NoSink, PLACES, Place, Report,
-    STALLS, Sink, Sinks, Stall, ThreadCounters, Timing, TimingConfig, Wait, Waits, WaitsReport, counted,
+    STALLS, Sink, Sinks, Stall, ThreadCounters, Timing, TimingConfig, Wait, Waits, WaitsReport, addresses_at, counted,
 };
 pub use trace::TraceEvent;

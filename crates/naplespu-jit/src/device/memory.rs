@@ -2,9 +2,12 @@
 
 use super::{Device, DeviceError};
 use crate::error::LinkError;
+use crate::npu_module::NpuModule;
 use cranelift_codegen::data_value::DataValue;
 use npu_mc::machine::CACHE_LINE;
+use npu_sim::addresses_at;
 use std::collections::BTreeMap;
+use std::ops;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A handle of memory from [`Device::allocate`]. It can be copied; the memory exists until
@@ -136,13 +139,83 @@ impl Device {
     /// See [`Device::allocate`]; [`DeviceError::Link`] if `align` is not a power of two, or more
     /// than 2^28.
     pub fn allocate_aligned(&mut self, size: u32, align: u32) -> Result<Buffer, DeviceError> {
+        let align = align.max(CACHE_LINE);
+        self.take(size, |module, whole| module.allocate(whole, align))
+    }
+
+    /// Allocates a zeroed buffer whose home is a tile: its misses go to the directory and the second
+    /// level of that tile, which is near the core of the tile and apart from those of other cores. The core with index *n* is in tile *n*, unless
+    /// [`Config::tile`](npu_sim::Config::tile) says otherwise. Other buffers have no particular
+    /// home: all of them may share one.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::OutOfMemory`] if the buffer exceeds the capacity, or the memory of the tile is
+    /// full. The memory of the host tile and of the memory tile has the stacks, and no room.
+    pub fn allocate_at(&mut self, tile: u32, size: u32) -> Result<Buffer, DeviceError> {
+        self.take(size, |module, whole| module.allocate_within(whole, &addresses_at(tile)))
+    }
+
+    /// Allocates a zeroed buffer for each tile, of which it is the home, as
+    /// [`Device::allocate_at`]. All are at the same offset in the memory of their tile: a kernel
+    /// that has the address of one computes the others from it.
+    ///
+    /// # Errors
+    ///
+    /// See [`Device::allocate_at`]. Then nothing is allocated.
+    pub fn allocate_parts(&mut self, tiles: ops::Range<u32>, size: u32) -> Result<Vec<Buffer>, DeviceError> {
+        let mut offset = 0;
+        loop {
+            let mut parts: Vec<Buffer> = Vec::new();
+            let Err(error) = self.parts_from(offset, tiles.clone(), size, &mut parts) else {
+                return Ok(parts);
+            };
+            for &part in &parts {
+                self.free(part)?;
+            }
+            // Another tile has something at the offset of the first part.
+            let Some(first) = parts.first() else {
+                return Err(error);
+            };
+            offset = u64::from(first.address) - addresses_at(tiles.start).start + u64::from(CACHE_LINE);
+        }
+    }
+
+    /// Adds the parts of the tiles: the first at the lowest free offset that is not below `offset`.
+    fn parts_from(
+        &mut self,
+        offset: u64,
+        tiles: ops::Range<u32>,
+        size: u32,
+        parts: &mut Vec<Buffer>,
+    ) -> Result<(), DeviceError> {
+        for tile in tiles.clone() {
+            let here = addresses_at(tile);
+            let within = match parts.first() {
+                None => here.start + offset..here.end,
+                Some(first) => {
+                    let start = here.start + u64::from(first.address) - addresses_at(tiles.start).start;
+                    start..start + u64::from(size.max(1)).next_multiple_of(CACHE_LINE.into())
+                }
+            };
+            parts.push(self.take(size, |module, whole| module.allocate_within(whole, &within))?);
+        }
+        Ok(())
+    }
+
+    /// Allocates a buffer in whole cache lines, at the address that `allocate` returns.
+    fn take(
+        &mut self,
+        size: u32,
+        allocate: impl FnOnce(&mut NpuModule, u32) -> Result<u32, LinkError>,
+    ) -> Result<Buffer, DeviceError> {
         static SERIALS: AtomicU64 = AtomicU64::new(0);
         // Buffers do not share cache lines.
         let taken = u64::from(size.max(1)).next_multiple_of(CACHE_LINE.into());
         let free = self.heap.free();
         let full = || DeviceError::OutOfMemory { asked: size, free };
         let whole = u32::try_from(taken).ok().filter(|_| taken <= free).ok_or_else(full)?;
-        let address = match self.module.allocate(whole, align.max(CACHE_LINE)) {
+        let address = match allocate(&mut self.module, whole) {
             Ok(address) => address,
             Err(LinkError::MemoryFull(_)) => return Err(full()),
             Err(error) => return Err(error.into()),

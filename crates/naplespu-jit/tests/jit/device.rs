@@ -2,7 +2,7 @@
 
 use super::*;
 use naplespu_jit::Device;
-use naplespu_jit::device::{Arg, DeviceError, Fault, LaunchConfig, Progress, ThreadId, ThreadSet};
+use naplespu_jit::device::{self, Arg, DeviceError, Fault, LaunchConfig, Progress, ThreadId, ThreadSet};
 use naplespu_jit::{HostCall, HostStop};
 use npu_sim::{Config, Schedule, TimingConfig};
 use std::sync::{Arc, Mutex};
@@ -173,6 +173,35 @@ block0(v0: i32, v1: i32):
             }
         }
     }
+}
+
+#[test]
+fn buffers_have_a_home() {
+    let mut device = device(4, false);
+    let home = |buffer: &device::Buffer| buffer.address() >> 28;
+    let near: Vec<_> = [0, 3, 5, 3].map(|tile| device.allocate_at(tile, 100).unwrap()).into();
+    assert_eq!(near.iter().map(home).collect::<Vec<_>>(), [0, 3, 5, 3]);
+    // The memory of the host tile and of the memory tile is full; there are sixteen tiles.
+    for tile in [14, 15, 16, u32::MAX] {
+        let error = device.allocate_at(tile, 4).unwrap_err();
+        assert!(matches!(error, DeviceError::OutOfMemory { asked: 4, .. }), "{error}");
+    }
+    // All parts are at one offset, although some tiles have other buffers.
+    let parts = device.allocate_parts(1..5, 4096).unwrap();
+    let offset = parts[0].address() & 0x0fff_ffff;
+    for (tile, part) in (1..).zip(&parts) {
+        assert_eq!((home(part), part.address() & 0x0fff_ffff), (tile, offset));
+        device.fill(*part, 0, 4096, tile as u8).unwrap();
+    }
+    assert_eq!(device.copy_words_out(parts[2], 4092, 1).unwrap(), [0x0303_0303]);
+    let allocated = device.allocated();
+    device.allocate_parts(12..15, 64).unwrap_err();
+    assert_eq!(device.allocated(), allocated);
+    assert!(device.allocate_parts(3..3, 64).unwrap().is_empty());
+    for buffer in near.into_iter().chain(parts) {
+        device.free(buffer).unwrap();
+    }
+    assert_eq!(device.allocated(), 0);
 }
 
 #[test]

@@ -52,7 +52,7 @@ mod waits;
 pub use chrome::ChromeTrace;
 pub use config::TimingConfig;
 pub use kanata::KanataTrace;
-pub use network::NetworkCounters;
+pub use network::{NetworkCounters, addresses_at};
 pub use report::{FunctionCounters, Report, STALLS, Stall, ThreadCounters, counted};
 pub use sink::{Issue, NoSink, Sink, Sinks};
 pub use trip::{Leg, PLACES, Place};

@@ -21,6 +21,7 @@ use npu_mc::machine;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 const MEMORY_TILE: u32 = machine::MEMORY_TILE;
 const HOST_TILE: u32 = machine::HOST_TILE;
@@ -202,6 +203,15 @@ pub(super) struct Network {
 /// Returns the home tile of a line.
 fn home(line: u32) -> u32 {
     line >> HOME_SHIFT
+}
+
+/// Returns the addresses whose home is a tile. There are none for a tile outside of the mesh.
+pub fn addresses_at(tile: u32) -> Range<u64> {
+    let bytes = 1u64 << (HOME_SHIFT + machine::CACHE_LINE.ilog2());
+    match (tile as usize) < TILES {
+        true => u64::from(tile) * bytes..(u64::from(tile) + 1) * bytes,
+        false => 0..0,
+    }
 }
 
 impl Network {
