@@ -5,7 +5,7 @@
 
 use crate::abi::{self, Layout};
 use crate::answer::Example;
-use crate::floats;
+use crate::floats::{self, Arithmetic};
 use crate::goals::Expected;
 use crate::memory::{Region, initial_name};
 use crate::term::eval::Evaluator;
@@ -62,7 +62,7 @@ pub fn confirm(
     expected: &Expected,
     values: &mut Evaluator,
 ) -> Confirmation {
-    let has_floats = set_floats(pool, expected, values);
+    let has_floats = set_floats(pool, expected, values, Arithmetic::Unit);
     if has_floats && depends_on_floats(pool, expected, values) {
         return Confirmation::Not("the CLIF result depends on float operations without a meaning here".to_owned());
     }
@@ -81,17 +81,14 @@ pub fn confirm(
         .iter()
         .find(|(_, condition)| !values.value(pool, *condition).is_zero())
         .map(|trap| trap.0);
-    let mut results = Vec::new();
-    if trap.is_none() {
-        for (param, lanes) in func.signature.returns.iter().zip(&expected.results) {
-            let whole = pool.of_words(lanes);
-            let bits = values.value(pool, whole);
-            match data_value(param.value_type, bits) {
-                Some(value) => results.push(value),
-                None => return Confirmation::Not(format!("values of type {} cannot be compared", param.value_type)),
-            }
-        }
-    }
+    let results = match trap {
+        Some(_) => Ok(Vec::new()),
+        None => expected_results(pool, func, expected, values),
+    };
+    let results = match results {
+        Ok(results) => results,
+        Err(why) => return Confirmation::Not(why),
+    };
     if depends_on_places(pool, expected, values) {
         return Confirmation::Not("the CLIF result depends on the address of the stack or a symbol".to_owned());
     }
@@ -129,6 +126,14 @@ pub fn confirm(
         (Run::Results(have), None) if same(&have, &results, has_floats) => {
             return Confirmation::Not("the simulator agrees with CLIF".to_owned());
         }
+        (Run::Results(have), None)
+            if has_floats && {
+                set_floats(pool, expected, values, Arithmetic::Ieee);
+                expected_results(pool, func, expected, values).is_ok_and(|results| same(&have, &results, true))
+            } =>
+        {
+            return Confirmation::Not("the compiler computes floats by IEEE 754".to_owned());
+        }
         (Run::Results(have), _) => show(&have),
         (Run::Trap(code), _) => format!("trap {}", code.map_or_else(|| "without a code".to_owned(), trap_name)),
         (Run::Fault(what), _) => what,
@@ -147,6 +152,24 @@ pub fn confirm(
         run_line,
         memory,
     })
+}
+
+/// Returns the results of the CLIF for an input, or the reason why they cannot be compared.
+fn expected_results(
+    pool: &mut Pool,
+    func: &Function,
+    expected: &Expected,
+    values: &mut Evaluator,
+) -> Result<Vec<DataValue>, String> {
+    let params = func.signature.returns.iter().zip(&expected.results);
+    params
+        .map(|(param, lanes)| {
+            let whole = pool.of_words(lanes);
+            let bits = values.value(pool, whole);
+            data_value(param.value_type, bits)
+                .ok_or_else(|| format!("values of type {} cannot be compared", param.value_type))
+        })
+        .collect()
 }
 
 /// Returns whether results have the same bits. The NaN that a float operation returns is any NaN.
@@ -175,9 +198,9 @@ fn roots(expected: &Expected) -> Vec<Term> {
     roots
 }
 
-/// Gives each operation of the float unit the result that it has on the simulator. Returns whether
-/// the expectation contains float operations.
-fn set_floats(pool: &Pool, expected: &Expected, values: &mut Evaluator) -> bool {
+/// Gives each operation of the float unit a result. Returns whether the expectation contains float
+/// operations.
+fn set_floats(pool: &Pool, expected: &Expected, values: &mut Evaluator, arithmetic: Arithmetic) -> bool {
     let mut has_floats = false;
     // Operands come before the operations that use them.
     for term in pool.cone(&roots(expected)) {
@@ -186,7 +209,7 @@ fn set_floats(pool: &Pool, expected: &Expected, values: &mut Evaluator) -> bool 
         {
             has_floats = true;
             let args: Vec<Bits> = pool.args(term).iter().map(|&arg| values.value(pool, arg)).collect();
-            if let Some(result) = floats::of_simulator(&pool.symbol(symbol).name, &args) {
+            if let Some(result) = floats::result(&pool.symbol(symbol).name, &args, arithmetic) {
                 values.set_application(symbol, args, result);
             }
         }
@@ -204,7 +227,7 @@ fn depends_on_floats(pool: &Pool, expected: &Expected, values: &Evaluator) -> bo
             && floats::is_function(&pool.symbol(symbol).name)
         {
             let args: Vec<Bits> = pool.args(term).iter().map(|&arg| moved.value(pool, arg)).collect();
-            if floats::of_simulator(&pool.symbol(symbol).name, &args).is_none() {
+            if floats::result(&pool.symbol(symbol).name, &args, Arithmetic::Unit).is_none() {
                 let width = pool.width(term);
                 let other = moved.value(pool, term).not(width);
                 moved.set_application(symbol, args, other);

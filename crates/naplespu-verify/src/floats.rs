@@ -119,14 +119,28 @@ pub fn unit_name(function: FloatFunction) -> String {
     format!("unit_{function:?}")
 }
 
-/// Returns the result of the simulator's float unit for the function of this name, or `None` for
-/// other functions.
-pub fn of_simulator(name: &str, operands: &[Bits]) -> Option<Bits> {
+/// Arithmetic of f32 with concrete numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arithmetic {
+    /// That of the float unit.
+    Unit,
+    /// IEEE 754, by which the optimizer folds constants.
+    Ieee,
+}
+
+/// Returns the result of the float unit's function of this name, or `None` for other functions.
+pub fn result(name: &str, operands: &[Bits], arithmetic: Arithmetic) -> Option<Bits> {
     let function = FloatFunction::ALL
         .iter()
         .find(|&&function| unit_name(function) == name)?;
     let operands: Vec<u32> = operands.iter().map(|operand| operand.low() as u32).collect();
+    let ieee = |operation: fn(f32, f32) -> f32, a, b| operation(f32::from_bits(a), f32::from_bits(b)).to_bits();
+    let is_ieee = arithmetic == Arithmetic::Ieee;
     let result = match (function, operands.as_slice()) {
+        (FloatFunction::Add, &[a, b]) if is_ieee => ieee(|a, b| a + b, a, b),
+        (FloatFunction::Sub, &[a, b]) if is_ieee => ieee(|a, b| a - b, a, b),
+        (FloatFunction::Mul, &[a, b]) if is_ieee => ieee(|a, b| a * b, a, b),
+        (FloatFunction::Div, &[a, b]) if is_ieee => ieee(|a, b| a / b, a, b),
         (FloatFunction::Add, &[a, b]) => fp::add(a, b),
         (FloatFunction::Sub, &[a, b]) => fp::sub(a, b),
         (FloatFunction::Mul, &[a, b]) => fp::mul(a, b),

@@ -153,7 +153,10 @@ fn run(func: &Function, isa: &Arc<Isa>) -> Result<u64, String> {
     let mut insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
     let is_unfit = |inst| {
         // `debugtrap` ends a run on the simulator, and the interpreter ignores it.
-        func.dfg.insts[inst].opcode() == Opcode::Debugtrap
+        let opcode = func.dfg.insts[inst].opcode();
+        opcode == Opcode::Debugtrap
+            // A random address is not an address of memory.
+            || (opcode.can_load() || opcode.can_store()) && opcode != Opcode::Bitcast
             || interpret::is_wrong(func, inst)
             // The float unit is not exact for subnormal numbers.
             || has_unit && computes_f32(func, inst)

@@ -1,6 +1,6 @@
 //! Extraction, concatenation, extensions, and shifts by constants.
 
-use super::{Bits, Op, Pool, Term};
+use super::{Bits, Op, Pool, Term, WORD};
 use smallvec::{SmallVec, smallvec};
 
 impl Pool {
@@ -60,6 +60,11 @@ impl Pool {
                 let narrow = self.sum(high + 1, &parts, &coefficients, constant);
                 self.extract(high, low, narrow)
             }
+            // Below `low`, only the constant has bits, so nothing carries.
+            Op::Sum(coefficients, constant) if node.args.iter().all(|&x| self.zeros_below(x) >= low) => {
+                let parts: SmallVec<[Term; 4]> = node.args.iter().map(|&x| self.extract(high, low, x)).collect();
+                self.sum(width, &parts, &coefficients, constant >> low)
+            }
             Op::Mul if high + 1 < outer => {
                 let x = self.extract(high, 0, node.args[0]);
                 let y = self.extract(high, 0, node.args[1]);
@@ -118,10 +123,37 @@ impl Pool {
         }
         match out[..] {
             [one] => one,
+            [sum, zero] if self.is_false(zero) && self.width(sum) + self.width(zero) <= WORD => {
+                self.shifted_sum(sum, zero)
+            }
             _ => {
                 let width = out.iter().map(|&piece| self.width(piece)).sum();
                 self.raw(Op::Concat, width, out)
             }
+        }
+    }
+
+    /// Returns the number of low bits that are zeros because of a concatenation.
+    fn zeros_below(&self, a: Term) -> u32 {
+        match self.node(a).op {
+            Op::Concat => match self.args(a) {
+                [.., zero] if self.is_false(*zero) => self.width(*zero),
+                _ => 0,
+            },
+            _ => 0,
+        }
+    }
+
+    /// Returns the concatenation of a term and zeros. A short sum becomes a sum of shifted terms.
+    fn shifted_sum(&mut self, sum: Term, zero: Term) -> Term {
+        let (width, shift) = (self.width(sum) + self.width(zero), self.width(zero));
+        let node = self.node(sum).clone();
+        match node.op {
+            Op::Sum(coefficients, constant) if self.is_short(sum) => {
+                let parts: SmallVec<[Term; 4]> = node.args.iter().map(|&x| self.concat(&[x, zero])).collect();
+                self.sum(width, &parts, &coefficients, constant << shift)
+            }
+            _ => self.raw(Op::Concat, width, smallvec![sum, zero]),
         }
     }
 
