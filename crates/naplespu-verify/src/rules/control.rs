@@ -4,7 +4,10 @@ use super::instance::{Instance, constants_of};
 use super::operation::{Small, TRAP, all_types};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::immediates::{Ieee16, Ieee32, Ieee64};
-use cranelift_codegen::ir::{AbiParam, ConstantData, InstBuilder as _, JumpTableData, Opcode, Signature, Value, types};
+use cranelift_codegen::ir::{
+    AbiParam, ArgumentPurpose, ConstantData, InstBuilder as _, JumpTableData, MemFlagsData, Opcode, Signature,
+    StackSlotData, StackSlotKind, Value, types,
+};
 use cranelift_codegen::isa::CallConv;
 
 /// Constants of every type.
@@ -157,6 +160,37 @@ fn calls() -> Vec<Instance> {
     out
 }
 
+/// Calls with structures as arguments: of several sizes, at addresses of several alignments.
+fn structs() -> Vec<Instance> {
+    let mut out = Vec::new();
+    for size in [1, 4, 6, 8, 12, 20, 64, 100] {
+        for offset in [None, Some(0), Some(2), Some(4)] {
+            let mut small = Small::default();
+            let mut sig = Signature::new(CallConv::SystemV);
+            sig.params
+                .push(AbiParam::special(types::I32, ArgumentPurpose::StructArgument(size)));
+            sig.params.push(AbiParam::new(types::I32));
+            let sig_ref = small.func.import_signature(sig);
+            let number = small.param(types::I32);
+            let source = match offset {
+                None => small.param(types::I32),
+                Some(offset) => {
+                    let data = StackSlotData::new(StackSlotKind::ExplicitSlot, size + 8, 3);
+                    let slot = small.func.create_sized_stack_slot(data);
+                    let source = small.cursor().ins().stack_addr(types::I32, slot, offset);
+                    small.cursor().ins().istore8(MemFlagsData::new(), number, source, 0);
+                    source
+                }
+            };
+            let callee = small.callee(sig_ref);
+            small.cursor().ins().call(callee, &[source, number]);
+            small.ret(&[number]);
+            out.push(Instance::new(small, types::I32));
+        }
+    }
+    out
+}
+
 /// Tail calls with arguments in registers and on the stack.
 fn tail_calls() -> Vec<Instance> {
     let mut out = Vec::new();
@@ -188,5 +222,14 @@ fn tail_calls() -> Vec<Instance> {
 
 /// Returns the instances of control flow.
 pub fn instances() -> Vec<Instance> {
-    [constants(), traps(), branches(), tables(), calls(), tail_calls()].concat()
+    [
+        constants(),
+        traps(),
+        branches(),
+        tables(),
+        calls(),
+        structs(),
+        tail_calls(),
+    ]
+    .concat()
 }

@@ -42,9 +42,13 @@ fn hash_operation(data: &InstructionData, hasher: &mut FxHasher) {
     }
 }
 
-/// Returns the hash of the operations of a function, without its constants and offsets.
+/// Returns the hash of the operations and signatures of a function, without its constants and
+/// offsets.
 pub fn shape(func: &Function) -> u64 {
     let mut hasher = FxHasher::default();
+    for signature in func.dfg.signatures.values().chain([&func.signature]) {
+        signature.hash(&mut hasher);
+    }
     for block in func.layout.blocks() {
         for inst in func.layout.block_insts(block) {
             let data = &func.dfg.insts[inst];

@@ -125,6 +125,14 @@ fn bounds() -> Vec<Instance> {
                         Some(binary(small, opcode, a, b))
                     });
                 }
+                // The bound of a union decides about the bound of a sum with it.
+                for opcode in [Opcode::Bor, Opcode::Bxor] {
+                    add(ty, &|small| {
+                        let (a, b) = (bounded(small, ty, first)?, bounded(small, ty, second)?);
+                        let both = binary(small, opcode, a, b);
+                        Some(with_constant(small, Opcode::Iadd, both, 1))
+                    });
+                }
                 add(ty, &|small| {
                     let condition = small.param(types::I8);
                     let (a, b) = (bounded(small, ty, first)?, bounded(small, ty, second)?);
