@@ -25,7 +25,7 @@ const DIFFERENCES: &[(&str, &str)] = &[
 
 /// Assembly routines, for operations that CLIF cannot express as well: a file each, whose first
 /// label is the name of the routine.
-const ASSEMBLY: &[&str] = &["atomic_enter.s", "stack_switch.s"];
+const ASSEMBLY: &[&str] = &["atomic_enter.s", "machine_enter.s", "stack_switch.s"];
 
 /// A routine: the routine with its text, the position of the text, and the function.
 struct Routine {

@@ -183,28 +183,28 @@ def ErratumRepeatedLineMiss : Erratum<"repeated_instruction_line_miss"> {
 def ErratumInvalidationOfSharedLine : Erratum<"invalidation_of_read_line"> {
   let Summary = "dcache_inv of a line that the core has only read never completes, with several tiles.";
   let Effect = "The thread hangs. The controller of the mesh has no transition for the instruction in state S. Modified and absent lines are not affected.";
-  let WorkAround = "None in the compiler, which emits dcache_inv only for the intrinsic. Programs must use the intrinsic only for lines that the core has written.";
+  let WorkAround = "In part: code of the compiler executes dcache_inv only after a store to the same line, or in a non-coherent region. Programs that call the intrinsic must do the same.";
   let Reference = "docs/machine/several-cores.md";
 }
 
 def ErratumFlushOfSharedLine : Erratum<"flush_of_shared_line"> {
   let Summary = "A flush of a line that other cores share and this core does not hold breaks the line's directory entry.";
   let Effect = "The next store to the line waits for acknowledgments that no core sends.";
-  let WorkAround = "None in the compiler, which emits flush only for the intrinsic. Programs must not flush a line that other cores read.";
+  let WorkAround = "In part: code of the compiler flushes no shared line. Programs must not flush a line that other cores read.";
   let Reference = "docs/machine/several-cores.md";
 }
 
 def ErratumEvictionDuringLoad : Erratum<"eviction_during_load"> {
   let Summary = "An eviction or dcache_inv of a modified line while the load of another core is on its way corrupts the directory.";
   let Effect = "A core hangs at its next store to the line, or another line of the same home tile loses its data.";
-  let WorkAround = "None. The lock of atomics=machine hangs on four cores if other data is in its set of the data cache. Programs must not evict a line that other cores load.";
+  let WorkAround = "In part: with atomics=machine each line of the lock has one core that accesses it through the directory, and each atomic operation gives its lines back under the lock, so no core loads a line that another one has modified. Plain accesses of several cores to the same line are not covered.";
   let Reference = "docs/machine/several-cores.md";
 }
 
 def ErratumLateAcknowledgment : Erratum<"late_acknowledgment"> {
   let Summary = "A store that invalidates two or more sharers can complete early if the same core has invalidated sharers of the line before.";
   let Effect = "Late acknowledgments make a shared copy writable. Cores keep old copies of the line for ever.";
-  let WorkAround = "None. The lock of atomics=machine hangs on eight cores. Programs can rely on lines that have at most one reader besides the core that writes them.";
+  let WorkAround = "In part: with atomics=machine no line of the lock or of an atomic operation has a sharer when a core stores to it. Plain accesses of several cores to the same line are not covered.";
   let Reference = "docs/machine/several-cores.md";
 }
 
@@ -218,6 +218,20 @@ def ErratumBarrierWithoutMaster : Erratum<"barrier_without_master"> {
 def ErratumNonCoherentReload : Erratum<"non_coherent_reload"> {
   let Summary = "In a non-coherent region, a load directly after the dcache_inv or eviction of a modified line returns the old value.";
   let Effect = "The read overtakes the write on its way to memory.";
-  let WorkAround = "None: the compiler uses no non-coherent region. Programs that do must read a word until it has the stored value.";
+  let WorkAround = "In part: the lock of atomics=machine reads its word until it has the stored value. Programs with non-coherent regions must do the same.";
+  let Reference = "docs/machine/several-cores.md";
+}
+
+def ErratumNonCoherentStoreMiss : Erratum<"non_coherent_store_miss"> {
+  let Summary = "A store to a line of a non-coherent region that misses and replaces another line breaks the controller of the data cache.";
+  let Effect = "When the replaced line has been acknowledged, each later miss of the core hangs its thread. The victim can be clean, modified or non-coherent. A load that misses has no such effect, and neither has a store that hits.";
+  let WorkAround = "In part: the lock of atomics=machine stores to its lines only while they are coherent. Programs with non-coherent regions can load a line before they store to it, if no other thread of the core can evict it in between.";
+  let Reference = "docs/machine/several-cores.md";
+}
+
+def ErratumEvictionBeforeNonCoherent : Erratum<"eviction_before_non_coherent_load"> {
+  let Summary = "A load of a line that became non-coherent while the line's eviction as a coherent one is on its way can hang.";
+  let Effect = "The thread hangs. A dcache_inv does not wait for an eviction that is on its way.";
+  let WorkAround = "In part: the lock of atomics=machine makes its lines non-coherent after a store to another line of the same home, which completes after the eviction. Programs that change regions must do the same.";
   let Reference = "docs/machine/several-cores.md";
 }

@@ -44,6 +44,7 @@ def SoftFloat       : LegalizeCondition<"With `strict_float=true`, or without a 
 def NoFloatUnit     : LegalizeCondition<"Without a float unit.">;
 def AtomicsRefused  : LegalizeCondition<"With `atomics=refuse`.">;
 def AtomicsUnlocked : LegalizeCondition<"Unless `atomics=core` or `atomics=machine`.">;
+def AtomicsOfMachine : LegalizeCondition<"With `atomics=machine`.">;
 def PinnedReg       : LegalizeCondition<"With `enable_pinned_reg=true`.">;
 def NoPinnedReg     : LegalizeCondition<"Unless `enable_pinned_reg=true`.">;
 def MaybeUnaligned  : InstructionCondition<"Without the flag `aligned`, unless the address is known to be aligned.">;
@@ -289,6 +290,7 @@ def : OperationAction<["uload32", "sload32"], [i32, i64], Split>;
 defvar wideningLoads = ["uload8x8", "sload8x8", "uload16x4", "sload16x4", "uload32x2", "sload32x2"];
 def : OperationAction<wideningLoads, [i32, i64], Scalarize>;
 
+def : OperationAction<["atomic_load"], narrowTypes # wordTypes, LibCall, AtomicsOfMachine>;
 def : OperationAction<["atomic_load"], narrowTypes # wordTypes, Legal>;
 // A read and write in several steps holds the lock. Stores take the lock too: they could otherwise
 // fall between the steps of another thread.

@@ -47,7 +47,7 @@ def SettingHasFpu : BoolSetting<"has_fpu", true, "the core has a float unit">;
 
 def AtomicsCore : SettingValue<"core", "The threads of a core exclude one another by a lock of the runtime; threads of different cores do not.">;
 def AtomicsMachine : SettingValue<"machine",
-    "Threads of all cores exclude one another; the caches of the cores have to be coherent.">;
+    "Threads of all cores exclude one another, under the rules of docs/atomics.md.">;
 def AtomicsRefuse : SettingValue<"refuse", "All atomic operations except loads, stores and fences of at most a word are refused.">;
 def AtomicsSingleThread : SettingValue<"single_thread",
     "Atomic operations are plain sequences, as if no other thread accessed the memory.">;

@@ -50,8 +50,15 @@ pub struct Data {
 /// between the calls of a host, which releases the locks of threads that stopped early.
 pub const ATOMIC_LOCKS: &str = "__npu_atomic_locks";
 
-/// The name of the lock of atomic operations between cores, which is free between calls as well.
+/// The size and alignment in bytes of the units of non-coherent memory (control register 19).
+const NON_COHERENT_UNIT: u32 = 1 << 22;
+
+/// The name of the lock of atomic operations between cores, which is free between calls as well. It
+/// fills a unit of non-coherent memory, so no other data becomes non-coherent.
 pub const MACHINE_LOCK: &str = "__npu_machine_lock";
+
+/// The lines at the start of the lock between cores that are zero while it is free: one for each tile.
+pub const MACHINE_LOCK_LINES: u32 = BARRIER_IDS / BARRIER_COUNTERS;
 
 /// The name of two words about thread-local storage, which the loader of a program writes: the
 /// address of the block of the first thread of the first tile, and the distance in bytes between
@@ -68,7 +75,7 @@ pub const UNWIND_TABLE: &str = "__npu_unwind_table";
 pub fn data(name: &str) -> Option<Data> {
     let (size, align) = match name {
         ATOMIC_LOCKS => (BARRIER_IDS / BARRIER_COUNTERS * CACHE_LINE, CACHE_LINE),
-        MACHINE_LOCK => (2 * CACHE_LINE, CACHE_LINE),
+        MACHINE_LOCK => (NON_COHERENT_UNIT, NON_COHERENT_UNIT),
         TLS => (2 * WORD_SLOT, 2 * WORD_SLOT),
         UNWIND_TABLE => (2 * WORD_SLOT, WORD_SLOT),
         _ => return None,

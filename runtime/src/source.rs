@@ -52,7 +52,6 @@ pub const SOURCES: &[(&str, &str)] = sources![
     "lane_memory",
     "unwind",
     "atomics",
-    "atomics_machine",
     "tls",
 ];
 

@@ -6,8 +6,13 @@
 //! explains why stores take the lock and loads do not, and proves the lock correct.
 //!
 //! A thread that traps while it holds the lock never releases it. So a misaligned address must trap
-//! earlier: the code reads the memory once before it takes the lock. This read also brings the line
-//! into the cache.
+//! earlier: the code reads the memory once before it takes the lock of a core. This read also brings
+//! the line into the cache. Under the lock of the machine no other code may touch the line, so a word
+//! of the stack with the same misalignment is read instead.
+//!
+//! Under the lock of the machine, each operation stores to every line that it accesses and then
+//! gives the line back (`dcache_inv`). So no cache keeps a line that another core may change, and
+//! `dcache_inv` meets no line that was only read, which would hang the thread.
 //!
 //! Loads and stores of at most a word stay atomic instructions if they need no lock. CLIF's plain
 //! accesses are no replacement: they may be split, need not trap on a misaligned address, and may
@@ -18,7 +23,7 @@
 
 use super::routines::{import, word_of};
 use crate::error::CompileError;
-use crate::intrinsics::{ATOMIC_ENTER, MACHINE_ENTER};
+use crate::intrinsics::{self, ATOMIC_ENTER, BuildError, MACHINE_ENTER};
 use crate::spaces::{self, Space};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -45,6 +50,10 @@ enum Change {
     Store(Value),
 }
 
+/// The distance from the core's word of the lock of the machine to its other line. A store to this line
+/// orders a `flush` of the word after an eviction of the word's line (`runtime/machine_enter.s`).
+const OTHER_LINE: i64 = 1024;
+
 /// The lock that excludes other threads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lock {
@@ -57,11 +66,33 @@ pub(super) enum Lock {
 impl Lock {
     /// Declares the routine that takes the lock.
     fn routine(self, func: &mut Function) -> FuncRef {
-        let name = match self {
-            Self::Core => ATOMIC_ENTER,
-            Self::Machine => MACHINE_ENTER,
+        match self {
+            Self::Core => import(func, ATOMIC_ENTER, CallConv::Probestack, 1, 2),
+            Self::Machine => import(func, MACHINE_ENTER, CallConv::Probestack, 0, 2),
+        }
+    }
+}
+
+/// The declarations of a function that the expansion calls, made on first use.
+#[derive(Default)]
+struct Declared {
+    core: Option<FuncRef>,
+    machine: Option<FuncRef>,
+    intrinsics: intrinsics::Builder,
+}
+
+impl Declared {
+    fn enter(&mut self, func: &mut Function, lock: Lock) -> FuncRef {
+        let declared = match lock {
+            Lock::Core => &mut self.core,
+            Lock::Machine => &mut self.machine,
         };
-        import(func, name, CallConv::Probestack, 1, 2)
+        *declared.get_or_insert_with(|| lock.routine(func))
+    }
+
+    /// Emits a `dcache_inv` of the line of an even address.
+    fn give_back(&mut self, cursor: &mut FuncCursor<'_>, address: Value) -> Result<(), BuildError> {
+        self.intrinsics.call(cursor.ins(), "dcache_inv", &[address]).map(|_| ())
     }
 }
 
@@ -76,6 +107,12 @@ struct Access {
 impl Access {
     fn is_word(&self) -> bool {
         self.ty.bits() <= types::I32.bits()
+    }
+
+    /// Returns the type of the accesses of which the operation consists, whose size is the alignment
+    /// that the operation requires.
+    fn unit(&self) -> Type {
+        if self.is_word() { self.ty } else { types::I32 }
     }
 
     /// Returns the flags of the plain accesses: the same alias region and byte order, and the
@@ -96,7 +133,7 @@ impl Access {
 ///
 /// [`CompileError::Internal`] if the function has no room for more memory flags.
 pub(super) fn run(func: &mut Function, lock: Option<Lock>) -> Result<(), CompileError> {
-    let mut enter = None;
+    let mut declared = Declared::default();
     let mut cursor = FuncCursor::new(func);
     while cursor.next_block().is_some() {
         while let Some(inst) = cursor.next_inst() {
@@ -124,8 +161,9 @@ pub(super) fn run(func: &mut Function, lock: Option<Lock>) -> Result<(), Compile
                 pointer,
                 flags: cursor.func.dfg.mem_flags[flags],
             };
+            let in_main = spaces::of_flags(cursor.func, flags) == Space::Main;
             let stays = match change {
-                Change::Load => access.is_word(),
+                Change::Load => access.is_word() && !(lock == Some(Lock::Machine) && in_main),
                 Change::Store(_) => access.is_word() && lock.is_none(),
                 Change::Rmw(..) | Change::Cas { .. } => false,
             };
@@ -139,9 +177,18 @@ pub(super) fn run(func: &mut Function, lock: Option<Lock>) -> Result<(), Compile
             }
             cursor.use_srcloc(inst);
             if let Some(lock) = lock {
-                let enter = *enter.get_or_insert_with(|| lock.routine(cursor.func));
-                let in_main = spaces::of_flags(cursor.func, flags) == Space::Main;
-                under_lock(&mut cursor, &access, lock, enter, in_main);
+                let old = match lock {
+                    Lock::Machine if in_main => {
+                        let done = under_machine_lock(&mut cursor, &access, &mut declared);
+                        done.map_err(|error| CompileError::internal("legalize", error.to_string(), "an intrinsic"))?
+                    }
+                    // The scratchpad belongs to the core.
+                    Lock::Core | Lock::Machine => {
+                        let enter = declared.enter(cursor.func, Lock::Core);
+                        under_lock(&mut cursor, &access, enter, in_main)
+                    }
+                };
+                replace_by(&mut cursor, old);
             } else if access.is_word() {
                 word(&mut cursor, inst, &access);
             } else {
@@ -152,12 +199,11 @@ pub(super) fn run(func: &mut Function, lock: Option<Lock>) -> Result<(), Compile
     Ok(())
 }
 
-/// Emits the operation under the lock. The routine of a core's lock loads a word of main memory
-/// while it waits for the state of the lock.
-fn under_lock(cursor: &mut FuncCursor<'_>, access: &Access, lock: Lock, enter: FuncRef, in_main: bool) {
+/// Emits the operation under the lock of the core and returns the old value. The routine loads a word
+/// of main memory while it waits for the state of the lock.
+fn under_lock(cursor: &mut FuncCursor<'_>, access: &Access, enter: FuncRef, in_main: bool) -> Option<Value> {
     let is_whole_word = access.ty.bits() >= types::I32.bits();
-    let probed = if is_whole_word { types::I32 } else { access.ty };
-    cursor.ins().atomic_load(probed, access.flags, access.pointer);
+    cursor.ins().atomic_load(access.unit(), access.flags, access.pointer);
     let word = if is_whole_word && in_main {
         word_of(cursor, access.pointer)
     } else {
@@ -165,25 +211,86 @@ fn under_lock(cursor: &mut FuncCursor<'_>, access: &Access, lock: Lock, enter: F
         cursor.ins().get_stack_pointer(types::I32)
     };
     let call = cursor.ins().call(enter, &[word]);
-    let [first, second] = *cursor.func.dfg.inst_results(call) else {
-        return;
-    };
-    // The flags that hold the lock, in the order of their release, and the loaded word.
-    let (flags, loaded) = match lock {
-        Lock::Core => ([Some(first), None], Some(second)),
-        Lock::Machine => ([Some(first), Some(second)], None),
+    let [flag, loaded] = *cursor.func.dfg.inst_results(call) else {
+        return None;
     };
     let is_little = access.flags.explicit_endianness() != Some(Endianness::Big);
     let old = plain(
         cursor,
         access,
-        loaded.filter(|_| access.ty == types::I32 && in_main && is_little),
+        Some(loaded).filter(|_| access.ty == types::I32 && in_main && is_little),
     );
     let zero = cursor.ins().iconst(types::I8, 0);
-    for flag in flags.into_iter().flatten() {
-        cursor.ins().atomic_store(MemFlagsData::new(), zero, flag);
+    cursor.ins().atomic_store(MemFlagsData::new(), zero, flag);
+    old
+}
+
+/// Emits the operation under the lock of the machine and returns the old value.
+fn under_machine_lock(
+    cursor: &mut FuncCursor<'_>,
+    access: &Access,
+    declared: &mut Declared,
+) -> Result<Option<Value>, BuildError> {
+    let unit = access.unit();
+    if unit != types::I8 {
+        let stack = cursor.ins().get_stack_pointer(types::I32);
+        let mask = cursor.ins().iconst(types::I32, i64::from(unit.bytes()) - 1);
+        let misalignment = cursor.ins().band(access.pointer, mask);
+        let probe = cursor.ins().iadd(stack, misalignment);
+        cursor.ins().atomic_load(unit, access.flags, probe);
     }
-    replace_by(cursor, old);
+    let enter = declared.enter(cursor.func, Lock::Machine);
+    let call = cursor.ins().call(enter, &[]);
+    let [own_word, core_flag] = *cursor.func.dfg.inst_results(call) else {
+        return Ok(None);
+    };
+    // The optimizer can prove a plain store of the old value redundant, and an atomic one not.
+    let old = if access.is_word() {
+        let old = match access.change {
+            Change::Store(_) => None,
+            _ => Some(cursor.ins().atomic_load(access.ty, access.flags, access.pointer)),
+        };
+        if let Some(new) = new_value(cursor, access.change, old).or(old) {
+            cursor.ins().atomic_store(access.flags, new, access.pointer);
+        }
+        old
+    } else {
+        cursor.ins().fence();
+        plain(cursor, access, None)
+    };
+    if access.is_word() {
+        let even = if unit == types::I8 {
+            let mask = cursor.ins().iconst(types::I32, 0xffff_fffe);
+            cursor.ins().band(access.pointer, mask)
+        } else {
+            access.pointer
+        };
+        declared.give_back(cursor, even)?;
+    } else {
+        // An access of several words may cross a line.
+        let last = cursor
+            .ins()
+            .iconst(types::I32, i64::from(access.ty.bytes() - unit.bytes()));
+        let last = cursor.ins().iadd(access.pointer, last);
+        for address in [access.pointer, last] {
+            let word = cursor.ins().atomic_load(unit, MemFlagsData::new(), address);
+            cursor.ins().atomic_store(MemFlagsData::new(), word, address);
+        }
+        for address in [access.pointer, last] {
+            declared.give_back(cursor, address)?;
+        }
+    }
+    let zero = cursor.ins().iconst(types::I32, 0);
+    cursor.ins().atomic_store(MemFlagsData::new(), zero, own_word);
+    declared.give_back(cursor, own_word)?;
+    let distance = cursor.ins().iconst(types::I32, OTHER_LINE);
+    let other_line = cursor.ins().iadd(own_word, distance);
+    cursor.ins().atomic_store(MemFlagsData::new(), zero, other_line);
+    declared.give_back(cursor, other_line)?;
+    declared.intrinsics.call(cursor.ins(), "flush", &[own_word])?;
+    let zero = cursor.ins().iconst(types::I8, 0);
+    cursor.ins().atomic_store(MemFlagsData::new(), zero, core_flag);
+    Ok(old)
 }
 
 /// Emits an operation on more than a word, for one thread.

@@ -64,6 +64,7 @@ impl<'a> Legality<'a> {
             LegalizeCondition::AtomicsUnlocked => {
                 Some(!matches!(self.settings.atomics, Atomics::Core | Atomics::Machine))
             }
+            LegalizeCondition::AtomicsOfMachine => Some(self.settings.atomics == Atomics::Machine),
             LegalizeCondition::PinnedReg => Some(self.flags.enable_pinned_reg()),
             LegalizeCondition::NoPinnedReg => Some(!self.flags.enable_pinned_reg()),
             LegalizeCondition::MaybeUnaligned
@@ -102,6 +103,7 @@ fn of_instruction(condition: LegalizeCondition, func: &Function, inst: Inst) -> 
         | LegalizeCondition::NoFloatUnit
         | LegalizeCondition::AtomicsRefused
         | LegalizeCondition::AtomicsUnlocked
+        | LegalizeCondition::AtomicsOfMachine
         | LegalizeCondition::PinnedReg
         | LegalizeCondition::NoPinnedReg
         | LegalizeCondition::BadCallee => false,

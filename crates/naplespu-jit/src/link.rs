@@ -275,7 +275,14 @@ impl NpuModule {
                 continue;
             };
             if let Some(object) = self.linker.object(*index) {
-                let (address, zeros) = (object.address, vec![0; object.size as usize]);
+                // The rest of the memory of the lock between cores is unused.
+                let size = match name {
+                    naplespu_runtime::MACHINE_LOCK => {
+                        naplespu_runtime::MACHINE_LOCK_LINES * npu_mc::machine::CACHE_LINE
+                    }
+                    _ => object.size,
+                };
+                let (address, zeros) = (object.address, vec![0; size as usize]);
                 self.write_memory(address, &zeros)?;
             }
         }

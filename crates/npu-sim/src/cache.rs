@@ -290,16 +290,21 @@ impl Caches {
         }
     }
 
-    /// Performs a `dcache_inv`: writes dirty bytes to memory and invalidates the line. A hardware
-    /// bug clears the dirty bits of way 0 of the set, unless the line was in way 0. Returns the
-    /// address of the line in way 0 if it lost dirty bits.
+    /// Performs a `dcache_inv`: writes dirty bytes to memory and invalidates the line. With one core,
+    /// a hardware bug clears the dirty bits of way 0 of the set, unless the line was in way 0; the
+    /// controller of several cores lacks it. Returns the address of the line in way 0 if it lost
+    /// dirty bits.
     pub fn invalidate(&mut self, core: usize, memory: &mut Memory, address: u32) -> Result<Option<u32>, MemoryFull> {
+        let is_only_core = self.cores.len() == 1;
         let cache = &mut self.cores[core];
         let Some(place) = cache.find(address) else {
             return Ok(None);
         };
         cache.write_back(place, memory)?;
         cache.lines[place].valid = false;
+        if !is_only_core {
+            return Ok(None);
+        }
         let first = set_of(address) * WAYS;
         let victim = &mut cache.lines[first];
         let lost = place != first && victim.valid && victim.dirty != 0;

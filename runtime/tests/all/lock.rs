@@ -1,6 +1,5 @@
-//! Exhaustive exploration of the locks of atomic operations (`atomics.clif`,
-//! `atomics_machine.clif`): every order of the threads' memory accesses, one access in each step,
-//! as on the threads of a core.
+//! Exhaustive exploration of the lock of a core (`atomics.clif`): every order of the threads' memory
+//! accesses, one access in each step, as on the threads of a core.
 //!
 //! The test finds all reachable states. It checks that two threads never hold the lock in the same
 //! state. It also checks that no thread starves in a run in which every thread that wants something
@@ -18,22 +17,12 @@ use std::collections::hash_map::Entry;
 const THREADS: usize = 4;
 /// The number of levels of the tree.
 const LEVELS: u8 = 2;
-/// The number of tries before a thread climbs the tree, for the lock of a core.
+/// The number of tries before a thread climbs the tree.
 const TRIES: u8 = 1;
 
 const IDLE: u8 = 0;
 const WAITING: u8 = 1;
 const ACTIVE: u8 = 2;
-
-/// The kind of lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lock {
-    /// The lock of a core, taken by its threads.
-    Core,
-    /// The lock between cores, taken by one thread of each. A contending thread climbs the tree at
-    /// once.
-    Machine,
-}
 
 /// The next step of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -126,7 +115,7 @@ impl State {
     }
 
     /// Returns the state after a step of the thread.
-    fn after(&self, lock: Lock, thread: usize) -> Self {
+    fn after(&self, thread: usize) -> Self {
         let mut next = *self;
         let own = (thread / (THREADS / 2)) as u8;
         let on = |tries: u8| {
@@ -155,10 +144,7 @@ impl State {
             }
             Step::Wait => {
                 next.flags[thread] = WAITING;
-                on(match lock {
-                    Lock::Core => TRIES,
-                    Lock::Machine => 0,
-                })
+                on(TRIES)
             }
             Step::Poll { tries, word, seen } => {
                 let seen = seen || self.sees(thread, word, ACTIVE);
@@ -244,7 +230,7 @@ struct Graph {
     next: Vec<Vec<u32>>,
 }
 
-fn explore(lock: Lock, threads: &[usize]) -> Graph {
+fn explore(threads: &[usize]) -> Graph {
     let mut numbers = HashMap::from([(State::new(), 0u32)]);
     let mut graph = Graph {
         states: vec![State::new()],
@@ -254,7 +240,7 @@ fn explore(lock: Lock, threads: &[usize]) -> Graph {
         let state = graph.states[graph.next.len()];
         let mut row = Vec::with_capacity(threads.len());
         for &thread in threads {
-            let after = state.after(lock, thread);
+            let after = state.after(thread);
             row.push(match numbers.entry(after) {
                 Entry::Occupied(number) => *number.get(),
                 Entry::Vacant(place) => {
@@ -341,8 +327,8 @@ fn starves(graph: &Graph, threads: &[usize], victim: usize) -> bool {
     goes_on.values().any(|&mask| mask == (1 << threads.len()) - 1)
 }
 
-fn check(lock: Lock, threads: &[usize]) {
-    let graph = explore(lock, threads);
+fn check(threads: &[usize]) {
+    let graph = explore(threads);
     for state in &graph.states {
         let holders = threads.iter().filter(|&&thread| state.has_lock(thread)).count();
         assert!(holders <= 1, "{state:?}");
@@ -353,30 +339,22 @@ fn check(lock: Lock, threads: &[usize]) {
     for &victim in threads {
         assert!(!starves(&graph, threads, victim), "thread {victim} of {threads:?}");
     }
-    println!("{lock:?} {threads:?}: {} states", graph.states.len());
+    println!("{threads:?}: {} states", graph.states.len());
 }
 
 #[test]
 fn of_two_threads_one_has_the_lock_and_none_waits_for_ever() {
-    check(Lock::Core, &[0, 1]);
-    check(Lock::Core, &[1, 2]);
+    check(&[0, 1]);
+    check(&[1, 2]);
 }
 
 #[test]
 fn of_three_threads_one_has_the_lock_and_none_waits_for_ever() {
-    check(Lock::Core, &[0, 1, 2]);
-    check(Lock::Core, &[1, 2, 3]);
+    check(&[0, 1, 2]);
+    check(&[1, 2, 3]);
 }
 
 #[test]
 fn of_four_threads_one_has_the_lock_and_none_waits_for_ever() {
-    check(Lock::Core, &[0, 1, 2, 3]);
-}
-
-#[test]
-fn of_four_cores_one_has_the_lock_and_none_waits_for_ever() {
-    check(Lock::Machine, &[0, 1]);
-    check(Lock::Machine, &[1, 2]);
-    check(Lock::Machine, &[0, 1, 3]);
-    check(Lock::Machine, &[0, 1, 2, 3]);
+    check(&[0, 1, 2, 3]);
 }

@@ -2,3 +2,4 @@
 
 mod compiled;
 mod lock;
+mod machine_lock;

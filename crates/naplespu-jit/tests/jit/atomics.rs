@@ -387,14 +387,10 @@ fn no_count_is_lost_between_cores() {
                 let results = module.call_threads(func, &args(1), threads as usize).unwrap();
                 let sum: u32 = results.iter().map(|result| word(&result[0])).sum();
                 assert_eq!(sum, threads * (threads - 1) / 2, "{ty}");
-                // Caches are written back when the next call starts.
+                // An operation writes its lines to memory.
                 module.call(func, &args(1)).unwrap();
                 module.call(func, &args(1)).unwrap();
-                assert_eq!(
-                    module.read_word(buffer) & 0xff,
-                    (threads + 1 + u32::from(coherent)) & 0xff,
-                    "{ty}"
-                );
+                assert_eq!(module.read_word(buffer) & 0xff, (threads + 2) & 0xff, "{ty}");
             }
         }
     }
@@ -422,7 +418,7 @@ fn the_lock_costs_what_is_said() {
     println!(
         "{plain} without the lock; with it, and 1, 2, 4, 8 threads, {measured:?} more; with that of the machine {machine}"
     );
-    for (measured, said) in measured.into_iter().chain([machine]).zip([78, 90, 144, 217, 213]) {
+    for (measured, said) in measured.into_iter().chain([machine]).zip([78, 90, 144, 217, 1138]) {
         assert!(measured <= said + said / 10, "{measured} cycles, {said} expected");
     }
 }
