@@ -100,6 +100,27 @@ fn branches() -> Vec<Instance> {
     out
 }
 
+/// Branches and traps on constants.
+fn on_constants() -> Vec<Instance> {
+    let mut out = Vec::new();
+    for ty in [types::I8, types::I32, types::I64] {
+        for number in [0, 1, 5] {
+            let mut small = Small::default();
+            let (a, b) = (small.param(types::I32), small.param(types::I32));
+            let flag = small.cursor().ins().iconst(ty, number);
+            let entry = small.block;
+            let first = small.next_block();
+            small.ret(&[a]);
+            let second = small.next_block();
+            small.cursor().ins().return_(&[b]);
+            small.block = entry;
+            small.cursor().ins().brif(flag, first, &[], second, &[]);
+            out.push(Instance::new(small, ty));
+        }
+    }
+    out
+}
+
 /// Branch tables of several sizes.
 fn tables() -> Vec<Instance> {
     let mut out = Vec::new();
@@ -155,6 +176,54 @@ fn calls() -> Vec<Instance> {
                 small.ret(&results);
                 out.push(Instance::new(small, ty));
             }
+        }
+    }
+    out
+}
+
+/// Calls with more results than registers, and than the offsets of a load reach.
+fn many_results() -> Vec<Instance> {
+    let mut out = Vec::new();
+    for (ty, count) in [
+        (types::I32, 20),
+        (types::I32, 150),
+        (types::I64, 80),
+        (types::I32X16, 12),
+    ] {
+        let mut small = Small::default();
+        let mut sig = Signature::new(CallConv::SystemV);
+        sig.returns.extend(vec![AbiParam::new(ty); count]);
+        let sig_ref = small.func.import_signature(sig);
+        let callee = small.callee(sig_ref);
+        let call = small.cursor().ins().call(callee, &[]);
+        let results = small.func.dfg.inst_results(call).to_vec();
+        // Some of them, in the other order.
+        let some: Vec<Value> = results.into_iter().rev().step_by(count / 10).collect();
+        small
+            .func
+            .signature
+            .returns
+            .extend(some.iter().map(|_| AbiParam::new(ty)));
+        small.ret(&some);
+        out.push(Instance::new(small, ty));
+    }
+    out
+}
+
+/// Selects on one condition, of which some read the result of another one.
+fn chained_selects() -> Vec<Instance> {
+    let mut out = Vec::new();
+    for ty in [types::I8, types::I32, types::I64, types::I128, types::F32, types::F64] {
+        for order in 0..4 {
+            let mut small = Small::default();
+            let flag = small.param(types::I8);
+            let (a, b, c) = (small.param(ty), small.param(ty), small.param(ty));
+            let first = small.cursor().ins().select(flag, a, b);
+            let args = [(first, c), (c, first), (first, a), (b, first)][order];
+            let second = small.cursor().ins().select(flag, args.0, args.1);
+            let third = small.cursor().ins().select(flag, c, a);
+            small.ret(&[first, second, third]);
+            out.push(Instance::new(small, ty));
         }
     }
     out
@@ -222,14 +291,7 @@ fn tail_calls() -> Vec<Instance> {
 
 /// Returns the instances of control flow.
 pub fn instances() -> Vec<Instance> {
-    [
-        constants(),
-        traps(),
-        branches(),
-        tables(),
-        calls(),
-        structs(),
-        tail_calls(),
-    ]
-    .concat()
+    let calls = [calls(), many_results(), structs(), tail_calls()].concat();
+    let branches = [branches(), on_constants(), tables()].concat();
+    [constants(), traps(), branches, chained_selects(), calls].concat()
 }

@@ -31,6 +31,8 @@ enum Address {
     Constant(i64),
     /// A parameter of 64 bits.
     Wide,
+    /// The zero-extended sum of two numbers of 16 bits.
+    Narrow,
     /// A multiple of a power of two plus a constant.
     Multiple(i64, i64),
     /// The sum of multiples of two powers of two.
@@ -42,7 +44,7 @@ enum Address {
 }
 
 impl Address {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Param,
         Self::Sum(8),
         Self::Sum(64),
@@ -53,6 +55,7 @@ impl Address {
         Self::Symbol,
         Self::Constant(0x1000),
         Self::Wide,
+        Self::Narrow,
     ];
 
     fn build(self, small: &mut Small) -> Value {
@@ -77,6 +80,11 @@ impl Address {
                 let (first, second) = (multiple(small, first), multiple(small, second));
                 let which = small.param(types::I8);
                 return small.cursor().ins().select(which, first, second);
+            }
+            Self::Narrow => {
+                let (x, y) = (small.param(types::I16), small.param(types::I16));
+                let sum = small.cursor().ins().iadd(x, y);
+                return small.cursor().ins().uextend(types::I32, sum);
             }
             Self::InSlot(align, distance) => {
                 let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, 512, align);
