@@ -182,43 +182,43 @@ def ErratumRepeatedLineMiss : Erratum<"repeated_instruction_line_miss"> {
 
 def ErratumInvalidationOfSharedLine : Erratum<"invalidation_of_read_line"> {
   let Summary = "dcache_inv of a line that the core has only read never completes, with several tiles.";
-  let Effect = "The thread hangs. The controller of the mesh has no transition for the instruction in state S. Modified and absent lines are not affected.";
-  let WorkAround = "In part: code of the compiler executes dcache_inv only after a store to the same line, or in a non-coherent region. Programs that call the intrinsic must do the same.";
+  let Effect = "The thread hangs at its next access to memory. The controller of the mesh has no transition for the instruction in state S. Modified and absent lines are not affected.";
+  let WorkAround = "In part: code of the compiler executes dcache_inv only after a store to the same line, or in a non-coherent region. Programs that call the intrinsic must do the same. `sim --strict` with several cores reports it.";
   let Reference = "docs/machine/several-cores.md";
 }
 
 def ErratumFlushOfSharedLine : Erratum<"flush_of_shared_line"> {
   let Summary = "A flush of a line that other cores share and this core does not hold breaks the line's directory entry.";
   let Effect = "The next store to the line waits for acknowledgments that no core sends.";
-  let WorkAround = "In part: code of the compiler flushes no shared line. Programs must not flush a line that other cores read.";
+  let WorkAround = "In part: code of the compiler flushes no shared line. Programs must not flush a line that other cores read. `sim --strict` reports a flush of a line that another core may share and this core may not hold.";
   let Reference = "docs/machine/several-cores.md";
 }
 
 def ErratumEvictionDuringLoad : Erratum<"eviction_during_load"> {
   let Summary = "An eviction or dcache_inv of a modified line while the load of another core is on its way corrupts the directory.";
   let Effect = "A core hangs at its next store to the line, or another line of the same home tile loses its data.";
-  let WorkAround = "In part: with atomics=machine each line of the lock has one core that accesses it through the directory, and each atomic operation gives its lines back under the lock, so no core loads a line that another one has modified. Plain accesses of several cores to the same line are not covered.";
+  let WorkAround = "In part: with atomics=machine each line of the lock has one core that accesses it through the directory, and each atomic operation gives its lines back under the lock, so no core loads a line that another one has modified. Plain accesses of several cores to the same line are not covered. `sim --strict` reports a modified line that may leave the data cache, by an eviction or dcache_inv, without a barrier between that and the load of another core.";
   let Reference = "docs/machine/several-cores.md";
 }
 
 def ErratumLateAcknowledgment : Erratum<"late_acknowledgment"> {
-  let Summary = "A store that invalidates two or more sharers can complete early if the same core has invalidated sharers of the line before.";
+  let Summary = "A store that invalidates two or more sharers can complete early if the same core has invalidated fewer sharers by an earlier store to the word.";
   let Effect = "Late acknowledgments make a shared copy writable. Cores keep old copies of the line for ever.";
-  let WorkAround = "In part: with atomics=machine no line of the lock or of an atomic operation has a sharer when a core stores to it. Plain accesses of several cores to the same line are not covered.";
+  let WorkAround = "In part: with atomics=machine no line of the lock or of an atomic operation has a sharer when a core stores to it. Plain accesses of several cores to the same line are not covered. `sim --strict` with four or more cores reports a store that may invalidate the copies of two or more other cores, and more copies than an earlier store of the core to the word.";
   let Reference = "docs/machine/several-cores.md";
 }
 
 def ErratumBarrierWithoutMaster : Erratum<"barrier_without_master"> {
   let Summary = "A barrier whose number names a tile without a core never completes.";
   let Effect = "All its threads hang: only tiles with a core have a sync master.";
-  let WorkAround = "In part: the start-up code uses a barrier of tile 0. Programs must use numbers of tiles with a core.";
+  let WorkAround = "In part: the start-up code uses a barrier of tile 0. Programs must use numbers of tiles with a core. The simulator reports others.";
   let Reference = "docs/machine/several-cores.md";
 }
 
 def ErratumNonCoherentReload : Erratum<"non_coherent_reload"> {
   let Summary = "In a non-coherent region, a load directly after the dcache_inv or eviction of a modified line returns the old value.";
   let Effect = "The read overtakes the write on its way to memory.";
-  let WorkAround = "In part: the lock of atomics=machine reads its word until it has the stored value. Programs with non-coherent regions must do the same.";
+  let WorkAround = "In part: the lock of atomics=machine reads its word until it has the stored value. Programs with non-coherent regions must do the same. `sim --strict` reports a read without a barrier.";
   let Reference = "docs/machine/several-cores.md";
 }
 

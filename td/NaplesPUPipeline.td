@@ -60,6 +60,7 @@ def MESH_WIDTH       : PipelineConstant<4, "Tiles in a row of the mesh.">;
 def MESH_HEIGHT      : PipelineConstant<4, "Rows of the mesh.">;
 def MEMORY_TILE      : PipelineConstant<15, "The tile with main memory.">;
 def HOST_TILE        : PipelineConstant<14, "The tile with the host and the console.">;
+def CORE_TILES       : PipelineConstant<8, "Tiles with a core and a sync master, from tile 0 on.">;
 def L2_SETS          : PipelineConstant<128, "Sets of the second-level cache of a tile.">;
 def L2_WAYS          : PipelineConstant<8, "Ways of the second-level cache of a tile.">;
 def LINE_FLITS       : PipelineConstant<10, "Flits of a message with a line.">;

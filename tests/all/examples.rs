@@ -86,7 +86,7 @@ fn cores_share_a_matrix_product() {
     );
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/kernels.md");
     let document = fs::read_to_string(&path).unwrap();
-    let (_, rest) = document.split_once("--example matmul_cores\n").unwrap();
+    let (_, rest) = document.split_once("--example matmul_cores\n\n```text\n").unwrap();
     let shown = rest.split_once("```").unwrap().0;
     if std::env::var_os("CRANELIFT_TEST_BLESS").is_some_and(|v| v == "1") {
         fs::write(&path, document.replace(shown, &table)).unwrap();

@@ -8,6 +8,7 @@
 
 use npu_mc::machine;
 use std::fmt;
+use std::ops::Range;
 
 /// The mask of a barrier id; the hardware ignores the other bits.
 pub(crate) const ID_MASK: u32 = machine::BARRIER_IDS - 1;
@@ -58,6 +59,22 @@ impl fmt::Display for Waiting {
     }
 }
 
+/// Returns the tile of the sync master of a barrier, in a system of several cores.
+fn tile_of(id: u32) -> u32 {
+    id / machine::BARRIER_COUNTERS
+}
+
+/// Returns the description of a barrier for which no tile has a sync master.
+pub(crate) fn without_master(thread: usize, id: u32) -> String {
+    let threads = machine::THREADS_PER_CORE as usize;
+    let (core, number) = (thread / threads, thread % threads);
+    format!(
+        "core {core}, thread {number}: tile {} of barrier {id} has no core, so the barrier never opens; use a number below {}",
+        tile_of(id),
+        machine::CORE_TILES * machine::BARRIER_COUNTERS
+    )
+}
+
 /// A counter.
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
@@ -71,16 +88,27 @@ pub(crate) struct Barriers {
     accounts: Vec<Account>,
     /// The mask of the account number in an id.
     mask: u32,
+    /// The tiles with simulated cores; `None` in a one-core system.
+    tiles: Option<Range<u32>>,
 }
 
 impl Barriers {
-    /// Creates idle counters. If `distributed`, every tile has its own master.
-    pub fn new(distributed: bool) -> Barriers {
-        let mask = if distributed { ID_MASK } else { COUNTER_MASK };
+    /// Creates idle counters. With `tiles`, those of several cores, every tile has its own master.
+    pub fn new(tiles: Option<Range<u32>>) -> Barriers {
+        let mask = if tiles.is_some() { ID_MASK } else { COUNTER_MASK };
         Barriers {
             accounts: vec![Account::default(); mask as usize + 1],
             mask,
+            tiles,
         }
+    }
+
+    /// Returns whether the hardware has a sync master for `id`: its tile has a core, or the machine
+    /// has a single core.
+    pub fn has_master(&self, id: u32) -> bool {
+        let tile = tile_of(id);
+        let simulated = |tiles: &Range<u32>| tile < machine::CORE_TILES || tiles.contains(&tile);
+        self.tiles.as_ref().is_none_or(simulated)
     }
 
     /// Resets all counters to idle.
@@ -116,7 +144,7 @@ mod tests {
 
     #[test]
     fn the_first_arrival_sets_the_number() {
-        let mut barriers = Barriers::new(false);
+        let mut barriers = Barriers::new(None);
         assert!(!barriers.arrive(42, 2));
         assert!(!barriers.arrive(42, 100));
         assert_eq!(barriers.account(42), (2, 3));
@@ -127,10 +155,10 @@ mod tests {
 
     #[test]
     fn one_master_has_32_counters_and_many_have_512() {
-        let mut one = Barriers::new(false);
+        let mut one = Barriers::new(None);
         assert!(!one.arrive(1, 1));
         assert!(one.arrive(33, 1));
-        let mut many = Barriers::new(true);
+        let mut many = Barriers::new(Some(0..2));
         assert!(!many.arrive(1, 1));
         assert!(!many.arrive(33, 1));
     }

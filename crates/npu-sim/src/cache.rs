@@ -54,7 +54,7 @@ impl Mode {
     }
 
     /// Returns whether the directory keeps the line of `address` coherent.
-    fn coherent(&self, address: u32) -> bool {
+    pub fn coherent(&self, address: u32) -> bool {
         let unit = address >> 22;
         !self.regions.iter().any(|region| {
             let (first, last) = (region >> 11 & 0x3ff, region >> 1 & 0x3ff);

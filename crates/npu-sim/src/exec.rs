@@ -17,8 +17,9 @@ use crate::memory::{Memory, MemoryFull};
 use crate::registers::{LANES, Lanes, PC, RM};
 use crate::rest::HangReason;
 use crate::shared::{Console, Shared, control_id, is_io};
+use crate::sharing::{Sharing, Touch, Use};
 use crate::thread::Thread;
-use npu_mc::machine::{self, TrapReason};
+use npu_mc::machine::{self, THREADS_PER_CORE, TrapReason};
 use npu_mc::raw::{AluOp, CtrOp, JbaOp, JraOp, Mem, MemOp, MviOp, RawInst};
 use npu_mc::{Reg, SReg, VReg};
 
@@ -135,6 +136,8 @@ pub(crate) struct Env<'a> {
     /// memory.
     pub caches: Option<(&'a mut Caches, usize)>,
     pub findings: &'a mut Findings,
+    /// Detects faults of several cores, in a strict machine.
+    pub sharing: Option<&'a mut Sharing>,
     pub pc: u32,
     pub effect: Effect,
 }
@@ -449,6 +452,26 @@ impl Env<'_> {
         }
     }
 
+    /// Reports a fault of several cores that an access to main memory can meet.
+    fn share(&mut self, kind: Use, address: u32) {
+        let Some(sharing) = self.sharing.as_deref_mut() else {
+            return;
+        };
+        let touch = Touch {
+            thread: self.number as usize,
+            pc: self.pc,
+            address,
+            kind,
+            coherent: self.shared.mode.coherent(address),
+        };
+        if let Some(fault) = sharing.touch(touch) {
+            let (core, thread) = (self.number / THREADS_PER_CORE, self.id);
+            self.report(fault.hazard, || {
+                format!("core {core}, thread {thread}: {}", fault.detail)
+            });
+        }
+    }
+
     fn access(&mut self, address: u32, size: u32, vector: bool, store: bool, space: Space) {
         self.effect.access = Some(Access {
             address,
@@ -495,6 +518,7 @@ impl Env<'_> {
     fn load(&mut self, kind: MemOp, load: Load, reg: u8, address: u32) -> Flow {
         let vector = matches!(load, Load::Vector(_));
         self.access(address, access_size(kind), vector, false, Space::Main);
+        self.share(Use::Load, address);
         let misaligned = !address.is_multiple_of(alignment(kind));
         match load {
             Load::Vector(extension) => {
@@ -559,6 +583,7 @@ impl Env<'_> {
         if let Some(address) = self.memory.protected(address, written) {
             return Flow::ReadOnly(address);
         }
+        self.share(Use::Store, address);
         if let Err(full) = self.write_bytes(address, &bytes[..written]) {
             return Flow::MemoryFull(full);
         }
@@ -760,6 +785,7 @@ impl Env<'_> {
             CtrOp::Flush => {
                 let address = self.scalar(reg0);
                 self.effect.control = Some(Control::Flush { address });
+                self.share(Use::Flush, address);
                 if let Err(full) = self.flush(address) {
                     return Flow::MemoryFull(full);
                 }
@@ -768,6 +794,7 @@ impl Env<'_> {
             CtrOp::DcacheInv => {
                 let address = self.scalar(reg0);
                 self.effect.control = Some(Control::Invalidate { address });
+                self.share(Use::Invalidate, address);
                 if let Err(full) = self.invalidate(address) {
                     return Flow::MemoryFull(full);
                 }

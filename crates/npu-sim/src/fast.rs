@@ -18,6 +18,7 @@ use crate::operands::is_slow;
 use crate::predecode::{CodeCache, Kind, Op, PAGE_WORDS, PageOps};
 use crate::registers::{Lanes, PC, RA};
 use crate::shared::Shared;
+use crate::sharing::Sharing;
 use crate::thread::Thread;
 use npu_mc::for_each_alu_op;
 use npu_mc::raw::AluOp;
@@ -161,6 +162,29 @@ impl Port for Cached<'_> {
     #[inline(always)]
     fn store<const N: usize>(&mut self, address: u32, bytes: [u8; N]) -> bool {
         !self.write_through && self.caches.store_hit(self.core, address, bytes)
+    }
+}
+
+/// Accesses that repeat the last ones to their sets, while faults of several cores are detected.
+pub(crate) struct Tracked<'a, P> {
+    pub port: P,
+    pub sharing: &'a Sharing,
+    /// The number of the thread, counted over all cores.
+    pub thread: usize,
+}
+
+impl<P: Port> Port for Tracked<'_, P> {
+    fn memory(&self) -> &Memory {
+        self.port.memory()
+    }
+
+    fn load<const N: usize>(&mut self, address: u32) -> Option<[u8; N]> {
+        let repeats = self.sharing.repeats(self.thread, address, false);
+        repeats.then(|| self.port.load(address)).flatten()
+    }
+
+    fn store<const N: usize>(&mut self, address: u32, bytes: [u8; N]) -> bool {
+        self.sharing.repeats(self.thread, address, true) && self.port.store(address, bytes)
     }
 }
 

@@ -43,11 +43,23 @@ pub enum Hazard {
     /// A `dcache_inv` cleared the dirty bits of another line, whose stores are lost. The position
     /// of a line depends on all earlier cache accesses.
     InvalidateWay0,
+    /// With several cores, a `dcache_inv` of a line that the core has only read never completes.
+    InvalidationOfReadLine,
+    /// A flush of a line that other cores share and this core does not have: the next store hangs.
+    FlushOfSharedLine,
+    /// A modified line leaves the data cache while another core loads it.
+    EvictionDuringLoad,
+    /// A store to a line with several readers can complete before all copies are invalidated.
+    LateAcknowledgment,
+    /// A barrier whose number names a tile without a core never opens.
+    BarrierWithoutMaster,
+    /// In a non-coherent region, a read overtakes the write of the line to memory.
+    NonCoherentReload,
 }
 
 /// The origin of the name of a hazard.
 enum Origin {
-    /// A td erratum: compiled code can meet it, and the compiler works around it.
+    /// A td erratum: compiled code can meet it.
     Erratum(Erratum),
     /// A hazard without a td record.
     Name(&'static str),
@@ -64,6 +76,12 @@ impl Hazard {
             Hazard::MaskByV59 => Origin::Erratum(Erratum::VectorWriteTo59),
             Hazard::Destination63 => Origin::Erratum(Erratum::VectorResultIn63),
             Hazard::EmptyMask => Origin::Erratum(Erratum::ScratchpadEmptyMask),
+            Hazard::InvalidationOfReadLine => Origin::Erratum(Erratum::InvalidationOfReadLine),
+            Hazard::FlushOfSharedLine => Origin::Erratum(Erratum::FlushOfSharedLine),
+            Hazard::EvictionDuringLoad => Origin::Erratum(Erratum::EvictionDuringLoad),
+            Hazard::LateAcknowledgment => Origin::Erratum(Erratum::LateAcknowledgment),
+            Hazard::BarrierWithoutMaster => Origin::Erratum(Erratum::BarrierWithoutMaster),
+            Hazard::NonCoherentReload => Origin::Erratum(Erratum::NonCoherentReload),
             Hazard::LaneIndex => Origin::Name("lane_index_above_15"),
             Hazard::StaleFloat => Origin::Name("stale_scalar_float_result"),
             Hazard::ImpreciseTrap => Origin::Name("imprecise_trap"),
@@ -73,7 +91,7 @@ impl Hazard {
         }
     }
 
-    /// The erratum record in `td/`, if compiled code can meet it and the compiler works around it.
+    /// The erratum record in `td/`, if compiled code can meet it.
     pub const fn erratum(self) -> Option<Erratum> {
         match self.origin() {
             Origin::Erratum(erratum) => Some(erratum),

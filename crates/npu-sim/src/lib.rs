@@ -68,6 +68,7 @@
 //! - `jit/` translates hot loops to host code (feature `jit`, off by default).
 //! - `parallel` runs cores in parallel on host threads, each with a view of memory.
 //! - `cache` has the data caches, `barrier` the barriers.
+//! - `sharing` finds the faults of several cores in strict machines.
 //! - `timing` models the pipelines: [`Machine::run_timed`] counts cycles.
 //!
 //! # Limits
@@ -114,10 +115,12 @@ mod operands;
 mod parallel;
 mod predecode;
 mod registers;
+mod replacement;
 mod rest;
 mod run;
 mod schedule;
 mod shared;
+mod sharing;
 mod step;
 mod thread;
 mod timing;

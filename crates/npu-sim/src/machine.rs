@@ -9,6 +9,7 @@ use crate::parallel::Parallel;
 use crate::predecode::CodeCache;
 use crate::rest::{HangReason, Status};
 use crate::shared::{Console, Shared};
+use crate::sharing::Sharing;
 use crate::thread::Thread;
 use npu_mc::machine::{CACHE_LINE, ControlRegister};
 use std::collections::BTreeSet;
@@ -23,7 +24,8 @@ pub const CORE_LIMIT: usize = (npu_mc::machine::BARRIER_IDS / npu_mc::machine::B
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Whether to stop at the first erratum whose outcome depends on timing, instead of only
-    /// collecting it.
+    /// collecting it. A strict machine with several cores also detects all faults of several cores
+    /// (`docs/machine/several-cores.md`), which is slower.
     pub strict: bool,
     /// The maximum number of bytes of main memory that a program may write.
     pub memory_limit: u64,
@@ -44,11 +46,12 @@ pub struct Config {
     /// The number of times that a backward branch, a call or a return has to reach a target before
     /// the target is translated to host code; `None` disables translation. The setting does not
     /// change results, and has no effect without the feature `jit`. Machines with data caches
-    /// ([`Config::coherent`]) and timing models always interpret.
+    /// ([`Config::coherent`]), strict ones with several cores and timing models always interpret.
     pub translate_after: Option<u32>,
     /// The number of host threads that [`Machine::run_threads`] uses to run cores in parallel, at
     /// least 1. The setting does not change results. Machines with data caches
-    /// ([`Config::coherent`]), random schedules, traces and timing models always use one.
+    /// ([`Config::coherent`]), strict ones, random schedules, traces and timing models always use
+    /// one.
     pub host_threads: usize,
 }
 
@@ -186,6 +189,8 @@ pub struct Machine {
     #[cfg(feature = "jit")]
     pub(crate) jit: crate::jit::Jit,
     pub(crate) findings: Findings,
+    /// Detects faults of several cores; only in a strict machine with several cores.
+    pub(crate) sharing: Option<Box<Sharing>>,
     /// Whether an instruction depended on other cores, or had an effect on them other than through
     /// memory.
     pub(crate) met_others: bool,
@@ -218,7 +223,7 @@ impl Machine {
         let mut machine = Machine {
             threads: vec![Thread::new(); cores * THREADS],
             cores: tiles.map(shared).collect(),
-            barriers: Barriers::new(cores > 1),
+            barriers: Barriers::new((cores > 1).then_some(config.tile..config.tile.saturating_add(cores as u32))),
             console: Console::default(),
             memory: Memory::with_fill(config.memory_limit, config.fill),
             caches: (!config.coherent).then(|| Caches::new(cores)),
@@ -226,6 +231,7 @@ impl Machine {
             #[cfg(feature = "jit")]
             jit: crate::jit::Jit::new(config.translate_after, false),
             findings: Findings::new(config.strict),
+            sharing: (config.strict && cores > 1).then(|| Box::new(Sharing::new(cores))),
             met_others: false,
             parallel: Parallel::new(&config, cores).map(Box::new),
             fill: config.fill,
@@ -326,6 +332,9 @@ impl Machine {
     pub fn clear_caches(&mut self) {
         if let Some(caches) = &mut self.caches {
             caches.clear();
+        }
+        if let Some(sharing) = &mut self.sharing {
+            sharing.clear();
         }
     }
 
@@ -439,6 +448,9 @@ impl Machine {
 
     /// Sets the PC of a thread, as the BOOT message of the host does; numbers wrap.
     pub fn boot(&mut self, number: usize, pc: u32) {
+        if let Some(sharing) = &mut self.sharing {
+            sharing.boot(number % self.threads.len());
+        }
         self.thread_mut(number).set_pc(pc);
     }
 

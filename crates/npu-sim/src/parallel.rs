@@ -93,7 +93,7 @@ impl Parallel {
     /// Creates the state for a machine with this many cores; returns `None` if one host thread
     /// suffices.
     pub fn new(config: &Config, cores: usize) -> Option<Parallel> {
-        if config.host_threads < 2 || cores < 2 || !config.coherent {
+        if config.host_threads < 2 || cores < 2 || !config.coherent || config.strict {
             return None;
         }
         let ahead = |core| Ahead {

@@ -1,12 +1,42 @@
 //! Runs of one thread: the fast interpreter, with the definition as fallback.
 
 use crate::exec::Effect;
-use crate::fast::{self, Cached, Exit, Watched};
+use crate::fast::{self, Cached, Exit, Port, Tracked, Watched};
 use crate::machine::{Machine, Stop, THREADS};
 use crate::memory::MemoryFull;
+use crate::predecode::{CodeCache, PageOps};
 use crate::rest::Status;
+use crate::shared::Shared;
 use crate::step::{Progress, Step};
+use crate::thread::Thread;
 use crate::trace::TraceEvent;
+
+/// A run of the fast interpreter, apart from its thread and its port.
+struct Fast<'a> {
+    code: &'a CodeCache,
+    page: &'a PageOps,
+    watching: bool,
+    watched: Watched,
+    left: &'a mut u64,
+}
+
+impl Fast<'_> {
+    #[inline(always)]
+    fn with<P: Port>(self, thread: &mut Thread, shared: &mut Shared, port: P) -> Exit {
+        let Fast {
+            code,
+            page,
+            watching,
+            watched,
+            left,
+        } = self;
+        if watching {
+            fast::run::<true, _>(code, page, thread, shared, port, watched, left)
+        } else {
+            fast::run::<false, _>(code, page, thread, shared, port, watched, left)
+        }
+    }
+}
 
 impl Machine {
     /// Runs thread `number` alone for at most `limit` instructions. It stops with
@@ -220,31 +250,52 @@ impl Machine {
             undriven: thread.watch.undriven_scalars(),
             memory: thread.watch.memory(),
         };
-        let code = &self.code;
-        let exit = if let Some(caches) = &mut self.caches {
-            let port = Cached {
-                memory: &mut self.memory,
-                caches,
-                core,
-                write_through: shared.mode.write_through,
-            };
-            if watching {
-                fast::run::<true, _>(code, page, thread, shared, port, watched, &mut rest)
-            } else {
-                fast::run::<false, _>(code, page, thread, shared, port, watched, &mut rest)
+        let run = Fast {
+            code: &self.code,
+            page,
+            watching,
+            watched,
+            left: &mut rest,
+        };
+        let write_through = shared.mode.write_through;
+        let exit = match (&mut self.caches, self.sharing.as_deref()) {
+            (Some(caches), sharing) => {
+                let port = Cached {
+                    memory: &mut self.memory,
+                    caches,
+                    core,
+                    write_through,
+                };
+                match sharing {
+                    Some(sharing) => run.with(
+                        thread,
+                        shared,
+                        Tracked {
+                            port,
+                            sharing,
+                            thread: number,
+                        },
+                    ),
+                    None => run.with(thread, shared, port),
+                }
             }
-        } else {
-            #[cfg(feature = "jit")]
-            let port = crate::jit::Translating {
-                memory: &mut self.memory,
-                jit: &mut self.jit,
-            };
-            #[cfg(not(feature = "jit"))]
-            let port = &mut self.memory;
-            if watching {
-                fast::run::<true, _>(code, page, thread, shared, port, watched, &mut rest)
-            } else {
-                fast::run::<false, _>(code, page, thread, shared, port, watched, &mut rest)
+            (None, Some(sharing)) => {
+                let port = Tracked {
+                    port: &mut self.memory,
+                    sharing,
+                    thread: number,
+                };
+                run.with(thread, shared, port)
+            }
+            (None, None) => {
+                #[cfg(feature = "jit")]
+                let port = crate::jit::Translating {
+                    memory: &mut self.memory,
+                    jit: &mut self.jit,
+                };
+                #[cfg(not(feature = "jit"))]
+                let port = &mut self.memory;
+                run.with(thread, shared, port)
             }
         };
         let executed = budget - rest;

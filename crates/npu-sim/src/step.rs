@@ -3,7 +3,7 @@
 //! Timing models, debuggers and schedulers drive [`Machine::step`]. It uses the definition alone,
 //! allocates nothing, and returns the outcome as a value.
 
-use crate::barrier::Waiting;
+use crate::barrier::{Waiting, without_master};
 use crate::exec::{Effect, Env, Flow, Space};
 use crate::findings::Hazard;
 use crate::late::{self, After};
@@ -153,6 +153,7 @@ impl Machine {
             memory: &mut self.memory,
             caches: self.caches.as_mut().map(|caches| (caches, core)),
             findings: &mut self.findings,
+            sharing: self.sharing.as_deref_mut(),
             pc,
             effect: Effect::default(),
         };
@@ -205,12 +206,13 @@ impl Machine {
             Flow::Arrive { id, others } => {
                 thread.pc = pc.wrapping_add(4);
                 thread.waiting = Some((id, pc));
+                if !self.barriers.has_master(id) {
+                    let hazard = Hazard::BarrierWithoutMaster;
+                    self.findings
+                        .report(number as u32, pc, hazard, || without_master(number, id));
+                }
                 if self.barriers.arrive(id, others) {
-                    for thread in &mut self.threads {
-                        if thread.waiting.is_some_and(|(waits, _)| waits == id) {
-                            thread.waiting = None;
-                        }
-                    }
+                    self.release(id);
                     Progress::Opens
                 } else {
                     Progress::Waits
@@ -264,6 +266,21 @@ impl Machine {
             progress,
             effect,
         })
+    }
+
+    /// Makes the threads that wait at barrier `id` ready.
+    fn release(&mut self, id: u32) {
+        let waits = |thread: &Thread| thread.waiting.is_some_and(|(waits, _)| waits == id);
+        if let Some(sharing) = &mut self.sharing {
+            let numbers = 0..self.threads.len();
+            let threads: Vec<usize> = numbers.filter(|&number| waits(&self.threads[number])).collect();
+            sharing.meet(&threads);
+        }
+        for thread in &mut self.threads {
+            if waits(thread) {
+                thread.waiting = None;
+            }
+        }
     }
 
     /// Sets the clock of a core, which control registers 4 and 5 return, for a timing model.

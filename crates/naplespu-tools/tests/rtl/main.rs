@@ -4,11 +4,13 @@
 //! the tests are reported as ignored. Compiled functions get a `main` that loads the arguments of a
 //! run line, calls the function, and stores the results for the comparison. The linker's start-up
 //! code runs before it. The hardware starts twice: with zeros and with random values in its
-//! registers, memories and undriven nets.
+//! registers, memories and undriven nets. `NPUMESH` names a program that runs the hardware
+//! description of several cores.
 
 mod line_misses;
 mod lines;
 mod lost_results;
+mod several_cores;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::fmt::Write as _;
@@ -92,6 +94,11 @@ fn main() -> ExitCode {
     add("run_lines", |simulator| lines::filetests(Some(simulator)));
     add("lost_results_on_the_hardware", lost_results::on_the_hardware);
     add("line_misses_on_the_hardware", line_misses::on_the_hardware);
+    let mesh = std::env::var_os("NPUMESH").map(PathBuf::from);
+    let no_mesh = mesh.is_none();
+    let mesh = mesh.unwrap_or_default();
+    let several_cores = move || several_cores::on_the_hardware(&mesh).map_err(|e| Failed::from(e.to_string()));
+    trials.push(Trial::test("several_cores_on_the_hardware", several_cores).with_ignored_flag(no_mesh));
     trials.push(Trial::test("line_misses_on_the_simulator", || {
         line_misses::on_the_simulator().map_err(|e| Failed::from(e.to_string()))
     }));

@@ -1,7 +1,7 @@
 //! The tags of the two caches (`docs/machine/memory.md`). Data stays in main memory: timing depends
 //! only on presence.
 
-use super::second_level::{used, victim};
+use crate::replacement::{used, victim};
 use npu_mc::machine;
 
 /// An invalid line number: line numbers are addresses divided by the line size.

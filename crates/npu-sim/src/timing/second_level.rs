@@ -1,9 +1,10 @@
-//! The tags of the second-level cache, and the replacement policy of caches in the many-core.
+//! The tags of the second-level cache.
 //!
 //! The second level of each tile has 128 sets of 8 ways. It uses empty ways first, the data caches
 //! of the cores do not (`docs/machine/several-cores.md`). The model assumes that the second level
 //! chooses victims by pseudo-LRU as well, and that pseudo-LRU is the usual tree of bits.
 
+use crate::replacement::{used, victim};
 use npu_mc::machine;
 
 const SETS: usize = machine::L2_SETS as usize;
@@ -11,28 +12,6 @@ const WAYS: usize = machine::L2_WAYS as usize;
 
 /// An invalid line number.
 const EMPTY: u32 = u32::MAX;
-
-/// Returns the next victim in a set of `ways` ways, a power of two up to 8. The bits of the tree
-/// select the half that was used less recently.
-pub(super) fn victim(tree: u8, ways: usize) -> usize {
-    let mut node = 1;
-    while node < ways {
-        node = 2 * node + usize::from(tree >> node & 1);
-    }
-    node - ways
-}
-
-/// Returns the tree after a use of `way`: every bit on the path to it points to the other half.
-pub(super) fn used(tree: u8, ways: usize, way: usize) -> u8 {
-    let (mut tree, mut node) = (tree, ways + way % ways);
-    while node > 1 {
-        let parent = node / 2;
-        let bit = 1 << parent;
-        tree = if node & 1 == 0 { tree | bit } else { tree & !bit };
-        node = parent;
-    }
-    tree
-}
 
 /// The tags of the second-level cache of a tile. It has an entry for each line that a data cache
 /// holds, too.
@@ -91,24 +70,6 @@ impl SecondLevel {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_tree_gives_up_what_was_used_longest_ago_of_each_half() {
-        let mut tree = 0;
-        let mut order = Vec::new();
-        for _ in 0..8 {
-            let way = victim(tree, 8);
-            order.push(way);
-            tree = used(tree, 8, way);
-        }
-        assert_eq!(order, [0, 4, 2, 6, 1, 5, 3, 7]);
-        let mut tree = [0, 1, 2, 3].into_iter().fold(0, |tree, way| used(tree, 4, way));
-        assert_eq!(victim(tree, 4), 0);
-        // After a use of way 0 the other half is the older one, and in it way 2 is older than way
-        // 3.
-        tree = used(tree, 4, 0);
-        assert_eq!(victim(tree, 4), 2);
-    }
 
     #[test]
     fn a_set_holds_eight_lines() {

@@ -2,6 +2,7 @@
 
 mod common;
 mod facts;
+mod faults;
 mod golden_fp;
 mod golden_run;
 mod golden_timing;

@@ -10,24 +10,24 @@ use std::fmt::Write as _;
 
 /// The registers of the programs: the tile in `s1`, the thread in `s2`, and the number of control
 /// register 4 in `s55`.
-const PROLOGUE: &str = "movei s0, 0\n read_cr s1, s0\n movei s0, 2\n read_cr s2, s0\n movei s55, 4\n";
-const END: &str = "movei s40, 2\n movei s41, 11\n write_cr s40, s41\n jmp .\n";
+pub(super) const PROLOGUE: &str = "movei s0, 0\n read_cr s1, s0\n movei s0, 2\n read_cr s2, s0\n movei s55, 4\n";
+pub(super) const END: &str = "movei s40, 2\n movei s41, 11\n write_cr s40, s41\n jmp .\n";
 
-const MEET: &str = "barrier s50, s51\n";
-const LOAD: &str = "load32 s5, (s3)\n add_i32 s6, s5, s5\n";
-const STORE: &str = "store32 s1, (s3)\n load32 s5, (s3)\n add_i32 s6, s5, s5\n";
+pub(super) const MEET: &str = "barrier s50, s51\n";
+pub(super) const LOAD: &str = "load32 s5, (s3)\n add_i32 s6, s5, s5\n";
+pub(super) const STORE: &str = "store32 s1, (s3)\n load32 s5, (s3)\n add_i32 s6, s5, s5\n";
 /// Loads 64 bytes after 64 bytes, `s9` times.
 const LOAD_LINES: &str =
     "again:\n load32 s5, (s3)\n add_i32 s6, s5, s5\n addi s3, s3, 64\n subi s9, s9, 1\n bnez s9, again\n";
 
 /// Sets a register to a constant.
-fn set(register: &str, value: u32) -> String {
+pub(super) fn set(register: &str, value: u32) -> String {
     let (low, high) = (value & 0xffff, value >> 16);
     format!("moveil {register}, {low}\n moveih {register}, {high}\n")
 }
 
 /// Prepares a barrier of all threads, at the sync master of tile 0.
-fn crowd(cores: u32, threads: u32) -> String {
+pub(super) fn crowd(cores: u32, threads: u32) -> String {
     crowd_in(cores, threads, 0)
 }
 
@@ -38,7 +38,7 @@ fn crowd_in(cores: u32, threads: u32, tile: u32) -> String {
 }
 
 /// Executes the code only on one core.
-fn only(core: u32, number: usize, code: &str) -> String {
+pub(super) fn only(core: u32, number: usize, code: &str) -> String {
     format!("cmpeqi s20, s1, {core}\n beqz s20, skip{number}\n{code}skip{number}:\n")
 }
 
@@ -165,12 +165,12 @@ impl Accesses {
 }
 
 /// A program, and its cycles on the hardware without a delay of memory.
-struct Program {
-    name: &'static str,
-    cores: u32,
+pub(super) struct Program {
+    pub name: &'static str,
+    pub cores: u32,
     /// The threads of each core.
-    threads: u32,
-    code: String,
+    pub threads: u32,
+    pub code: String,
     cycles: u64,
 }
 
@@ -428,7 +428,7 @@ fn random_accesses() -> Vec<Program> {
 }
 
 /// Returns all programs.
-fn programs() -> Vec<Program> {
+pub(super) fn programs() -> Vec<Program> {
     let groups = [
         sharing(),
         meetings(),

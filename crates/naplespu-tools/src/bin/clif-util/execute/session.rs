@@ -116,8 +116,10 @@ impl<P: Places> Session<P> {
         }
         output::print(text.as_bytes())?;
         for finding in machine.findings() {
+            let place = self.places.describe(finding.pc);
+            let place = place.map_or_else(String::new, |place| format!(" in {place}"));
             output::report(&format!(
-                "warning: erratum {} at {:#010x}: {}\n",
+                "warning: erratum {} at {:#010x}{place}: {}\n",
                 finding.hazard, finding.pc, finding.detail
             ));
         }

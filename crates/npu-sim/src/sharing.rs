@@ -1,0 +1,593 @@
+//! Detection of the faults of several cores (`docs/machine/several-cores.md`).
+//!
+//! A [`Sharing`] follows every access of every core to main memory, in the order of the run. It
+//! keeps the state of each line in each core (absent, shared, modified), the lines in each set of
+//! the data caches, and which accesses barriers order.
+//!
+//! The faults are races of the hardware, so the order of one run proves little. The rules are
+//! therefore conservative:
+//!
+//! - Two accesses of different cores are *concurrent* unless a barrier is between them, whatever
+//!   their order in this run. Flags and locks order nothing.
+//! - A line counts as evicted if pseudo-LRU evicts it, or if the core has accessed three other lines
+//!   of its set since its last access to the line and a line of the set is filled.
+//!
+//! Invariant: a line is modified in at most one core, and then in no other core shared.
+
+mod clocks;
+mod sets;
+
+use crate::findings::Hazard;
+use clocks::{Clocks, Stamp};
+use npu_mc::machine;
+use rustc_hash::FxHashMap;
+use sets::Sets;
+
+/// A fault that an access can meet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub hazard: Hazard,
+    pub detail: String,
+}
+
+/// The kinds of accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    Load,
+    Store,
+    Flush,
+    Invalidate,
+}
+
+/// An access of a thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Touch {
+    /// The number of the thread, counted over all cores.
+    pub thread: usize,
+    pub pc: u32,
+    pub address: u32,
+    pub kind: Use,
+    /// Whether the directory keeps the line coherent.
+    pub coherent: bool,
+}
+
+/// The state of a line in a core, in the order of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Absent,
+    /// Readable. In a non-coherent region: unmodified.
+    Shared,
+    Modified,
+}
+
+/// The times of the last accesses of one kind by the threads of a core; 0 is never.
+type Times = [u32; THREADS];
+
+/// A store to a word whose earlier store has invalidated copies.
+#[derive(Clone, Copy, Debug)]
+struct Upgrade {
+    now: Stamp,
+    /// The smallest positive number of copies that an earlier store invalidated.
+    before: usize,
+    /// The other cores that may share the line, one bit each.
+    readers: u16,
+}
+
+impl Upgrade {
+    /// Returns whether an acknowledgment can come too late: two or more other cores share the line,
+    /// and more copies are invalidated than before. The core can have a copy as well.
+    ///
+    /// Two other cores suffice only if `cores`, the number of all, is greater than three: the others
+    /// delay the line. On three cores, 224 such stores had no fault on the hardware, with up to eight
+    /// threads on each core.
+    fn is_dangerous(&self, cores: usize) -> bool {
+        let readers = self.readers.count_ones() as usize;
+        readers >= 2 && cores > 3 && readers + 1 > self.before
+    }
+}
+
+const _: () = assert!(
+    machine::BARRIER_IDS / machine::BARRIER_COUNTERS <= u16::BITS,
+    "a bit for each tile"
+);
+
+/// The relation of a core to a line.
+#[derive(Clone, Debug, Default)]
+struct Holder {
+    core: usize,
+    state: State,
+    loads: Times,
+    stores: Times,
+    /// Whether the core may share the line in another order of concurrent accesses or evictions,
+    /// although it counts as modified or absent.
+    may_share: bool,
+    /// Whether the core may not have the line in another order.
+    may_lack: bool,
+    /// Whether the core may have the line modified in another order.
+    may_own: bool,
+    /// The last store of another core, if it took the line.
+    lost: Option<Stamp>,
+    /// The last eviction or `dcache_inv` of the modified line.
+    left: Option<Stamp>,
+    /// The last flush by the core when it perhaps did not have the line, and the core that had it
+    /// modified then if no other one shared it.
+    flushed: Option<(Stamp, Option<usize>)>,
+    /// The smallest positive number of copies that a store of the core to each word invalidated, its
+    /// own one included.
+    invalidated: Vec<(u32, usize)>,
+    /// The last store, if an earlier one to its word is in [`Holder::invalidated`].
+    upgrade: Option<Upgrade>,
+    /// In a non-coherent region: whether memory has not been sent the last store.
+    unsent: bool,
+    /// In a non-coherent region: the write to memory with the last store.
+    sent: Option<Stamp>,
+}
+
+/// The relations of all cores to a line.
+#[derive(Clone, Debug, Default)]
+struct Line {
+    holders: Vec<Holder>,
+}
+
+impl Line {
+    /// Returns the relation of `core` to the line.
+    fn of(&mut self, core: usize) -> &mut Holder {
+        let place = match self.holders.iter().position(|copy| copy.core == core) {
+            Some(place) => place,
+            None => {
+                self.holders.push(Holder {
+                    core,
+                    ..Holder::default()
+                });
+                self.holders.len() - 1
+            }
+        };
+        &mut self.holders[place]
+    }
+
+    fn others(&self, core: usize) -> impl Iterator<Item = &Holder> {
+        self.holders.iter().filter(move |copy| copy.core != core)
+    }
+
+    fn others_mut(&mut self, core: usize) -> impl Iterator<Item = &mut Holder> {
+        self.holders.iter_mut().filter(move |copy| copy.core != core)
+    }
+}
+
+/// The most recent accesses to a set by its core, whose repetition changes nothing.
+#[derive(Clone, Copy, Debug)]
+struct Recent {
+    line: u32,
+    thread: usize,
+    time: u32,
+    /// Whether one was a load.
+    loads: bool,
+    /// The word of the last store. The second store to a word is not a repetition of the first one:
+    /// see [`Holder::upgrade`].
+    stores: Option<u32>,
+    /// Whether the last two stores were to that word.
+    again: bool,
+}
+
+impl Recent {
+    const NONE: Recent = Recent {
+        line: u32::MAX,
+        thread: usize::MAX,
+        time: 0,
+        loads: false,
+        stores: None,
+        again: false,
+    };
+}
+
+/// The hardware threads of a core.
+const THREADS: usize = machine::THREADS_PER_CORE as usize;
+
+/// The number of sets of a data cache.
+const SETS: usize = machine::DCACHE_SETS as usize;
+
+/// The accesses of all cores.
+#[derive(Clone, Debug)]
+pub(crate) struct Sharing {
+    clocks: Clocks,
+    sets: Vec<Sets>,
+    recent: Vec<[Recent; SETS]>,
+    lines: FxHashMap<u32, Line>,
+}
+
+/// Returns the address of a line.
+fn address_of(line: u32) -> u32 {
+    line * machine::CACHE_LINE
+}
+
+impl Sharing {
+    /// Creates the state for empty caches.
+    pub fn new(cores: usize) -> Sharing {
+        Sharing {
+            clocks: Clocks::new(cores * THREADS),
+            sets: vec![Sets::new(); cores],
+            recent: vec![[Recent::NONE; SETS]; cores],
+            lines: FxHashMap::default(),
+        }
+    }
+
+    /// Empties the caches.
+    pub fn clear(&mut self) {
+        *self = Sharing::new(self.sets.len());
+    }
+
+    /// Records that the host starts a thread after everything that has happened.
+    pub fn boot(&mut self, thread: usize) {
+        self.clocks.follow_all(thread);
+    }
+
+    /// Records that a barrier opened for these threads.
+    pub fn meet(&mut self, threads: &[usize]) {
+        self.clocks.meet(threads);
+    }
+
+    /// Returns whether an access repeats the last one to its set, so that it changes nothing and
+    /// meets no fault.
+    #[inline]
+    pub fn repeats(&self, thread: usize, address: u32, store: bool) -> bool {
+        let line = address / machine::CACHE_LINE;
+        let recent = &self.recent[thread / THREADS][line as usize % SETS];
+        let done = if store {
+            recent.again && recent.stores == Some(address & !3)
+        } else {
+            recent.loads
+        };
+        done && recent.line == line && recent.thread == thread && recent.time == self.clocks.time(thread)
+    }
+
+    /// Records an access; returns the first fault that it can meet.
+    pub fn touch(&mut self, touch: Touch) -> Option<Fault> {
+        let line = touch.address / machine::CACHE_LINE;
+        let core = touch.thread / THREADS;
+        let now = self.clocks.stamp(touch.thread, touch.pc);
+        let evicts = match touch.kind {
+            Use::Load | Use::Store => self.fill(core, line, touch, now),
+            Use::Flush | Use::Invalidate => None,
+        };
+        let meets = match (touch.kind, touch.coherent) {
+            (Use::Load, true) => self.load(core, line, now),
+            (Use::Store, true) => self.store(core, touch.address & !3, now),
+            (Use::Flush, true) => self.flush(core, line, now),
+            (Use::Invalidate, true) => self.invalidate(core, line, now),
+            (kind, false) => self.non_coherent(core, line, kind, now),
+        };
+        evicts.or(meets)
+    }
+
+    /// Makes repetitions of accesses to a line count again.
+    fn forget(&mut self, line: u32) {
+        for recent in &mut self.recent {
+            let recent = &mut recent[line as usize % SETS];
+            if recent.line == line {
+                *recent = Recent::NONE;
+            }
+        }
+    }
+
+    /// Brings a line into the data cache of a core, or uses it there.
+    fn fill(&mut self, core: usize, line: u32, touch: Touch, now: Stamp) -> Option<Fault> {
+        let state = self.lines.entry(line).or_default().of(core).state;
+        let store = touch.kind == Use::Store;
+        let evicted = match state {
+            State::Modified => self.sets[core].hit(line),
+            // A store that gets write permission gets the line again, in another way.
+            State::Shared if store && touch.coherent => self.sets[core].fill(line),
+            State::Shared => self.sets[core].hit(line),
+            State::Absent => self.sets[core].fill(line),
+        };
+        let mut fault = None;
+        for (other, leaves) in evicted {
+            let found = self.leave(core, other, leaves, now);
+            fault = fault.or(found);
+        }
+        let before = self.recent[core][line as usize % SETS];
+        let goes_on = before.line == line && before.thread == touch.thread && before.time == now.time;
+        self.forget(line);
+        let word = touch.address & !3;
+        if touch.coherent {
+            self.recent[core][line as usize % SETS] = Recent {
+                line,
+                thread: touch.thread,
+                time: now.time,
+                loads: !store || goes_on && before.loads,
+                stores: if store {
+                    Some(word)
+                } else {
+                    before.stores.filter(|_| goes_on)
+                },
+                again: goes_on
+                    && if store {
+                        before.stores == Some(word)
+                    } else {
+                        before.again
+                    },
+            };
+        }
+        fault
+    }
+
+    /// Records that a line may leave the data cache of a core, or leaves it in the order of the run.
+    fn leave(&mut self, core: usize, line: u32, leaves: bool, now: Stamp) -> Option<Fault> {
+        self.forget(line);
+        let entry = self.lines.get_mut(&line)?;
+        let copy = entry.of(core);
+        // In another order it may leave only now.
+        let late = copy.state == State::Absent
+            && copy.left.is_some()
+            && !copy.lost.is_some_and(|lost| self.clocks.ordered(lost, now));
+        copy.may_lack = true;
+        let had = copy.state;
+        if leaves {
+            copy.may_share |= had == State::Shared;
+            copy.state = State::Absent;
+        }
+        if had != State::Modified && !copy.may_own && !late {
+            return None;
+        }
+        if copy.unsent {
+            copy.sent = Some(now);
+            copy.unsent = !leaves;
+        }
+        copy.left = Some(now);
+        let loader = concurrent_load(&self.clocks, entry, core, now)?;
+        Some(during_load(line, core, loader, "may evict it"))
+    }
+
+    fn load(&mut self, core: usize, line: u32, now: Stamp) -> Option<Fault> {
+        let cores = self.sets.len();
+        let entry = self.lines.entry(line).or_default();
+        let clocks = &self.clocks;
+        let concurrent = |stamp: Option<Stamp>| stamp.filter(|&stamp| !clocks.ordered(stamp, now));
+        let left = entry.others(core).find(|other| concurrent(other.left).is_some());
+        let left = left.map(|other| during_load(line, other.core, core, "lets it leave its data cache"));
+        let flushed = entry.others(core).find(|other| {
+            let flush = other.flushed.filter(|&(_, owner)| owner != Some(core));
+            concurrent(flush.map(|(stamp, _)| stamp)).is_some()
+        });
+        let flushed = flushed.map(|other| flush_of_shared(line, other.core, core));
+        let mut late = None;
+        for other in entry.others_mut(core) {
+            if let Some(upgrade) = &mut other.upgrade
+                && !clocks.ordered(upgrade.now, now)
+                && upgrade.readers >> core & 1 == 0
+            {
+                upgrade.readers |= 1 << core;
+                if upgrade.is_dangerous(cores) {
+                    late = Some(late_acknowledgment(line, other.core, upgrade));
+                }
+            }
+        }
+        let mut races = false;
+        for other in entry.others_mut(core) {
+            // The store may be later than this load.
+            let later = clocks.any_concurrent(other.core, &other.stores, now);
+            races |= later;
+            if other.state == State::Modified {
+                other.state = State::Shared;
+                other.may_own = later;
+            }
+            other.may_own &= later;
+        }
+        let copy = entry.of(core);
+        copy.loads[now.thread % THREADS] = now.time;
+        copy.may_share |= copy.may_lack;
+        copy.may_lack = races;
+        if copy.state == State::Absent {
+            copy.state = State::Shared;
+        }
+        left.or(flushed).or(late)
+    }
+
+    fn store(&mut self, core: usize, word: u32, now: Stamp) -> Option<Fault> {
+        let line = word / machine::CACHE_LINE;
+        let entry = self.lines.entry(line).or_default();
+        let clocks = &self.clocks;
+        let readers = entry
+            .others(core)
+            .filter(|other| may_read(clocks, other, now))
+            .fold(0, |set, other| set | 1 << other.core);
+        let certain =
+            |other: &&Holder| other.state == State::Shared && !clocks.any_concurrent(other.core, &other.loads, now);
+        let certain = entry.others(core).filter(certain).count();
+        let loads = entry
+            .others(core)
+            .any(|other| clocks.any_concurrent(other.core, &other.loads, now));
+        let stores = entry
+            .others(core)
+            .any(|other| clocks.any_concurrent(other.core, &other.stores, now));
+        let copy = entry.of(core);
+        copy.stores[now.thread % THREADS] = now.time;
+        // The concurrent accesses of other cores may be later.
+        (copy.may_share, copy.may_lack, copy.may_own) = (loads, stores, false);
+        let own = usize::from(copy.state == State::Shared && !stores);
+        let may_have = copy.state == State::Shared || loads;
+        let known = copy.invalidated.iter_mut().find(|(known, _)| *known == word);
+        let before = known.as_ref().map(|(_, least)| *least);
+        // With concurrent accesses, it may have been a single copy.
+        let count = (certain + own).max(usize::from(readers != 0 || may_have));
+        match (known, count) {
+            (_, 0) => {}
+            (Some((_, least)), count) => *least = count.min(*least),
+            (None, count) => copy.invalidated.push((word, count)),
+        }
+        let last = copy
+            .upgrade
+            .filter(|last| last.now.thread == now.thread && last.now.time == now.time);
+        let upgrade = before.map(|before| Upgrade {
+            now,
+            before: last.map_or(before, |last| last.before.min(before)),
+            readers,
+        });
+        copy.upgrade = upgrade.or(copy.upgrade);
+        copy.state = State::Modified;
+        for other in entry.others_mut(core) {
+            let state = std::mem::take(&mut other.state);
+            let later = |times: &Times| clocks.any_concurrent(other.core, times, now);
+            let (loads, stores) = (later(&other.loads), later(&other.stores));
+            other.may_own = stores;
+            if loads {
+                (other.may_share, other.lost) = (true, None);
+            } else if other.may_share || state != State::Absent {
+                other.may_share |= state == State::Shared;
+                other.lost = Some(now);
+            }
+        }
+        let cores = self.sets.len();
+        let dangerous = upgrade.filter(|upgrade| upgrade.is_dangerous(cores));
+        dangerous.map(|upgrade| late_acknowledgment(line, core, &upgrade))
+    }
+
+    fn flush(&mut self, core: usize, line: u32, now: Stamp) -> Option<Fault> {
+        let entry = self.lines.entry(line).or_default();
+        let clocks = &self.clocks;
+        let copy = entry.of(core);
+        let absent = copy.state == State::Absent || copy.may_lack;
+        let races = |other: &&Holder| clocks.any_concurrent(other.core, &other.stores, now);
+        let (taker, another) = {
+            let mut takers = entry.others(core).filter(races).map(|other| other.core);
+            (takers.next(), takers.next())
+        };
+        if !absent && taker.is_none() {
+            return None;
+        }
+        // The only core that takes the line has it modified, and does not share it.
+        let owner = taker.filter(|_| !absent && another.is_none());
+        let shares = |other: &&Holder| Some(other.core) != owner && may_read(clocks, other, now);
+        let sharer = entry.others(core).find(shares).map(|other| other.core);
+        entry.of(core).flushed = Some((now, owner));
+        sharer.map(|sharer| flush_of_shared(line, core, sharer))
+    }
+
+    fn invalidate(&mut self, core: usize, line: u32, now: Stamp) -> Option<Fault> {
+        self.forget(line);
+        self.sets[core].drop(line);
+        let entry = self.lines.entry(line).or_default();
+        let copy = entry.of(core);
+        let state = std::mem::take(&mut copy.state);
+        let shares = may_share(&self.clocks, copy, now);
+        let owns = state == State::Modified || copy.may_own;
+        (copy.may_share, copy.may_lack, copy.may_own) = (false, false, false);
+        if state == State::Shared {
+            return Some(invalidation_of_read(line, "has only read"));
+        }
+        if shares {
+            return Some(invalidation_of_read(line, "may have from a load"));
+        }
+        if !owns {
+            return None;
+        }
+        copy.left = Some(now);
+        let loader = concurrent_load(&self.clocks, entry, core, now)?;
+        Some(during_load(line, core, loader, "invalidates it"))
+    }
+
+    fn non_coherent(&mut self, core: usize, line: u32, kind: Use, now: Stamp) -> Option<Fault> {
+        let clocks = &self.clocks;
+        let copy = self.lines.entry(line).or_default().of(core);
+        let missed = copy.state == State::Absent || copy.may_lack;
+        let sends = |copy: &mut Holder| {
+            if std::mem::take(&mut copy.unsent) {
+                copy.sent = Some(now);
+            }
+        };
+        match kind {
+            Use::Flush => sends(copy),
+            Use::Invalidate => {
+                sends(copy);
+                (copy.state, copy.may_lack) = (State::Absent, false);
+                self.sets[core].drop(line);
+            }
+            Use::Load | Use::Store => {
+                let overtakes = missed && copy.sent.is_some_and(|sent| !clocks.settled(sent, now));
+                if kind == Use::Store {
+                    (copy.state, copy.unsent) = (State::Modified, true);
+                } else if copy.state == State::Absent {
+                    copy.state = State::Shared;
+                }
+                copy.may_lack = false;
+                return overtakes.then(|| non_coherent_reload(line));
+            }
+        }
+        None
+    }
+}
+
+/// Returns whether a core that has lost a line may still share it.
+fn may_share(clocks: &Clocks, copy: &Holder, now: Stamp) -> bool {
+    copy.may_share && !copy.lost.is_some_and(|lost| clocks.ordered(lost, now))
+}
+
+/// Returns whether another core may share a line at `now`, in the order of the run or in another one.
+fn may_read(clocks: &Clocks, other: &Holder, now: Stamp) -> bool {
+    // Its concurrent store may be later, so that it still shares the line by an earlier load.
+    let loaded = other.loads.iter().any(|&time| time != 0);
+    other.state == State::Shared
+        || may_share(clocks, other, now)
+        || clocks.any_concurrent(other.core, &other.loads, now)
+        || loaded && clocks.any_concurrent(other.core, &other.stores, now)
+}
+
+/// Returns another core with a load of the line that is concurrent with `now`.
+fn concurrent_load(clocks: &Clocks, line: &Line, core: usize, now: Stamp) -> Option<usize> {
+    let races = |other: &&Holder| clocks.any_concurrent(other.core, &other.loads, now);
+    line.others(core).find(races).map(|other| other.core)
+}
+
+fn invalidation_of_read(line: u32, why: &str) -> Fault {
+    Fault {
+        hazard: Hazard::InvalidationOfReadLine,
+        detail: format!(
+            "`dcache_inv` of the line at {:#010x}, which the core {why}, never completes; store to the line first, or leave the `dcache_inv` out",
+            address_of(line)
+        ),
+    }
+}
+
+fn flush_of_shared(line: u32, core: usize, sharer: usize) -> Fault {
+    Fault {
+        hazard: Hazard::FlushOfSharedLine,
+        detail: format!(
+            "core {core} flushes the line at {:#010x}, which core {sharer} may share and core {core} may not have: the next store to the line hangs; let the core that stored flush the line, and wait at a barrier before other cores access it",
+            address_of(line)
+        ),
+    }
+}
+
+fn during_load(line: u32, owner: usize, loader: usize, how: &str) -> Fault {
+    Fault {
+        hazard: Hazard::EvictionDuringLoad,
+        detail: format!(
+            "core {owner} has modified the line at {:#010x} and {how}, and core {loader} may load it at the same time; wait at a barrier in between, or keep the line in a set of the data cache of its own",
+            address_of(line)
+        ),
+    }
+}
+
+fn late_acknowledgment(line: u32, core: usize, upgrade: &Upgrade) -> Fault {
+    let readers = (0..u16::BITS).filter(|core| upgrade.readers >> core & 1 != 0);
+    let list: Vec<String> = readers.map(|core| core.to_string()).collect();
+    Fault {
+        hazard: Hazard::LateAcknowledgment,
+        detail: format!(
+            "core {core} stores again to a word of the line at {:#010x}, and more cores than at an earlier store may have copies ({}): they can keep old values; give each reader a line of its own",
+            address_of(line),
+            list.join(", ")
+        ),
+    }
+}
+
+fn non_coherent_reload(line: u32) -> Fault {
+    Fault {
+        hazard: Hazard::NonCoherentReload,
+        detail: format!(
+            "the core reads the line at {:#010x} of a non-coherent region again before memory has its last store; wait at a barrier after the write to memory",
+            address_of(line)
+        ),
+    }
+}
