@@ -93,6 +93,7 @@ fn cores_share_a_matrix_product() {
     } else {
         assert_eq!(shown, table, "CRANELIFT_TEST_BLESS=1 rewrites it");
     }
+    matmul_cores::main().unwrap();
 }
 
 #[test]

@@ -8,7 +8,9 @@
 //! therefore conservative:
 //!
 //! - Two accesses of different cores are *concurrent* unless a barrier is between them, whatever
-//!   their order in this run. Flags and locks order nothing.
+//!   their order in this run. Flags and locks in coherent memory order nothing. A load of a line of a
+//!   non-coherent region orders what other cores did before their stores to that line; so the lock
+//!   of `atomics=machine` orders the accesses under it.
 //! - A line counts as evicted if pseudo-LRU evicts it, or if the core has accessed three other lines
 //!   of its set since its last access to the line and a line of the set is filled.
 //!
@@ -97,6 +99,8 @@ const _: () = assert!(
 struct Holder {
     core: usize,
     state: State,
+    /// Whether the core has the line from a non-coherent region, so that the directory does not know it.
+    is_apart: bool,
     loads: Times,
     stores: Times,
     /// Whether the core may share the line in another order of concurrent accesses or evictions,
@@ -194,6 +198,9 @@ pub(crate) struct Sharing {
     sets: Vec<Sets>,
     recent: Vec<[Recent; SETS]>,
     lines: FxHashMap<u32, Line>,
+    /// The lines that a core has loaded in a non-coherent region, and the accesses before the stores
+    /// to them.
+    released: FxHashMap<u32, Vec<u32>>,
 }
 
 /// Returns the address of a line.
@@ -209,6 +216,7 @@ impl Sharing {
             sets: vec![Sets::new(); cores],
             recent: vec![[Recent::NONE; SETS]; cores],
             lines: FxHashMap::default(),
+            released: FxHashMap::default(),
         }
     }
 
@@ -245,7 +253,19 @@ impl Sharing {
     pub fn touch(&mut self, touch: Touch) -> Option<Fault> {
         let line = touch.address / machine::CACHE_LINE;
         let core = touch.thread / THREADS;
+        if touch.kind == Use::Load && !touch.coherent {
+            let released = self.released.entry(line).or_default();
+            self.clocks.acquire(touch.thread, released);
+        }
         let now = self.clocks.stamp(touch.thread, touch.pc);
+        // Simulated memory may have a value before the hardware's has it, so the store releases.
+        if touch.kind != Use::Load
+            && let Some(released) = self.released.get_mut(&line)
+        {
+            let seen = self.clocks.release(touch.thread);
+            released.resize(seen.len(), 0);
+            clocks::take_later(released, &seen);
+        }
         let evicts = match touch.kind {
             Use::Load | Use::Store => self.fill(core, line, touch, now),
             Use::Flush | Use::Invalidate => None,
@@ -375,6 +395,7 @@ impl Sharing {
             other.may_own &= later;
         }
         let copy = entry.of(core);
+        copy.is_apart = false;
         copy.loads[now.thread % THREADS] = now.time;
         copy.may_share |= copy.may_lack;
         copy.may_lack = races;
@@ -402,6 +423,7 @@ impl Sharing {
             .others(core)
             .any(|other| clocks.any_concurrent(other.core, &other.stores, now));
         let copy = entry.of(core);
+        copy.is_apart = false;
         copy.stores[now.thread % THREADS] = now.time;
         // The concurrent accesses of other cores may be later.
         (copy.may_share, copy.may_lack, copy.may_own) = (loads, stores, false);
@@ -490,6 +512,7 @@ impl Sharing {
     fn non_coherent(&mut self, core: usize, line: u32, kind: Use, now: Stamp) -> Option<Fault> {
         let clocks = &self.clocks;
         let copy = self.lines.entry(line).or_default().of(core);
+        copy.is_apart = true;
         let missed = copy.state == State::Absent || copy.may_lack;
         let sends = |copy: &mut Holder| {
             if std::mem::take(&mut copy.unsent) {
@@ -527,7 +550,7 @@ fn may_share(clocks: &Clocks, copy: &Holder, now: Stamp) -> bool {
 fn may_read(clocks: &Clocks, other: &Holder, now: Stamp) -> bool {
     // Its concurrent store may be later, so that it still shares the line by an earlier load.
     let loaded = other.loads.iter().any(|&time| time != 0);
-    other.state == State::Shared
+    other.state == State::Shared && !other.is_apart
         || may_share(clocks, other, now)
         || clocks.any_concurrent(other.core, &other.loads, now)
         || loaded && clocks.any_concurrent(other.core, &other.stores, now)

@@ -24,7 +24,8 @@ fn store(opt_level: &str, cores: usize) -> Store {
         ..Config::default()
     };
     let mut store = Store::new(NpuModule::with_config(isa, device).unwrap(), config);
-    store.module_mut().set_step_limit(200_000_000);
+    // Twelve threads that wait for the lock between cores execute many instructions.
+    store.module_mut().set_step_limit(4_000_000_000);
     store
 }
 

@@ -7,8 +7,10 @@ use super::THREADS;
 pub(super) struct Stamp {
     /// The number of the thread, counted over all cores.
     pub thread: usize,
-    /// The number of barriers that the thread has passed, plus 1.
+    /// The number of barriers and releases of the thread before it, plus 1.
     pub time: u32,
+    /// The number of barriers alone, plus 1.
+    pub barriers: u32,
     pub pc: u32,
 }
 
@@ -18,6 +20,15 @@ pub(super) struct Clocks {
     /// For each thread, the last time of each thread that precedes its next access. A thread's own
     /// entry is its current time.
     seen: Vec<Vec<u32>>,
+    /// The same for the numbers of barriers, without the order that releases give.
+    met: Vec<Vec<u32>>,
+}
+
+/// Takes the later ones of times.
+pub(super) fn take_later(times: &mut [u32], others: &[u32]) {
+    for (time, &other) in times.iter_mut().zip(others) {
+        *time = other.max(*time);
+    }
 }
 
 impl Clocks {
@@ -25,6 +36,7 @@ impl Clocks {
         let own = |thread| (0..threads).map(|other| u32::from(other == thread)).collect();
         Clocks {
             seen: (0..threads).map(own).collect(),
+            met: (0..threads).map(own).collect(),
         }
     }
 
@@ -38,6 +50,7 @@ impl Clocks {
         Stamp {
             thread,
             time: self.time(thread),
+            barriers: self.met[thread][thread],
             pc,
         }
     }
@@ -51,7 +64,7 @@ impl Clocks {
     /// Returns whether a barrier is between an access of the core of `now`, and `now`.
     pub fn settled(&self, access: Stamp, now: Stamp) -> bool {
         let own = access.thread == now.thread;
-        self.seen[now.thread][access.thread] >= access.time + u32::from(own)
+        self.met[now.thread][access.thread] >= access.barriers + u32::from(own)
     }
 
     /// Returns whether one of the last accesses of the threads of `core` is concurrent with `now`,
@@ -61,24 +74,39 @@ impl Clocks {
         times.iter().zip(seen).any(|(time, seen)| time > seen)
     }
 
+    /// Returns the accesses that precede the next access of a thread that acquires what this thread
+    /// releases now. Its later accesses are not among them.
+    pub fn release(&mut self, thread: usize) -> Vec<u32> {
+        let seen = self.seen[thread].clone();
+        self.seen[thread][thread] += 1;
+        seen
+    }
+
+    /// Records that released accesses precede those of `thread`.
+    pub fn acquire(&mut self, thread: usize, released: &[u32]) {
+        take_later(&mut self.seen[thread], released);
+    }
+
     /// Records that all accesses so far precede those of `thread`.
     pub fn follow_all(&mut self, thread: usize) {
-        let times: Vec<u32> = (0..self.seen.len()).map(|other| self.time(other)).collect();
-        self.seen[thread] = times;
-        self.seen[thread][thread] += 1;
+        for times in [&mut self.seen, &mut self.met] {
+            let all: Vec<u32> = (0..times.len()).map(|other| times[other][other]).collect();
+            times[thread] = all;
+            times[thread][thread] += 1;
+        }
     }
 
     /// Records that the accesses of these threads so far precede their later ones.
     pub fn meet(&mut self, threads: &[usize]) {
-        let mut latest = vec![0; self.seen.len()];
-        for &thread in threads {
-            for (latest, &seen) in latest.iter_mut().zip(&self.seen[thread]) {
-                *latest = seen.max(*latest);
+        for times in [&mut self.seen, &mut self.met] {
+            let mut latest = vec![0; times.len()];
+            for &thread in threads {
+                take_later(&mut latest, &times[thread]);
             }
-        }
-        for &thread in threads {
-            self.seen[thread].clone_from(&latest);
-            self.seen[thread][thread] += 1;
+            for &thread in threads {
+                times[thread].clone_from(&latest);
+                times[thread][thread] += 1;
+            }
         }
     }
 }
@@ -106,5 +134,20 @@ mod tests {
         assert!(!clocks.ordered(second, clocks.stamp(c, 0)));
         clocks.follow_all(c);
         assert!(clocks.ordered(second, clocks.stamp(c, 0)));
+    }
+
+    #[test]
+    fn a_release_orders_the_accesses_before_it() {
+        let (a, b) = (0, THREADS);
+        let mut clocks = Clocks::new(2 * THREADS);
+        let before = clocks.stamp(a, 0);
+        let released = clocks.release(a);
+        let after = clocks.stamp(a, 0);
+        assert!(!clocks.ordered(before, clocks.stamp(b, 0)));
+        clocks.acquire(b, &released);
+        assert!(clocks.ordered(before, clocks.stamp(b, 0)));
+        assert!(!clocks.ordered(after, clocks.stamp(b, 0)));
+        // It is no barrier.
+        assert!(!clocks.settled(before, clocks.stamp(a, 0)));
     }
 }

@@ -137,9 +137,10 @@ mod tests {
         assert_eq!(sets.fill(line(3)), [(line(0), true)]);
         assert_eq!(sets.fill(8), []);
         assert_eq!(sets.hit(line(1)), []);
-        // Line 2 is in a way that pseudo-LRU does not choose, but three others came since.
-        assert_eq!(sets.fill(line(0)), [(line(2), false)]);
-        assert_eq!(sets.fill(line(4)), [(line(2), true), (line(3), false)]);
+        assert_eq!(sets.fill(line(0)), [(line(2), true)]);
+        // Line 4 takes an empty way. In another order, line 2 leaves only now, and line 3 leaves
+        // because three others came since.
+        assert_eq!(sets.fill(line(4)), [(line(2), false), (line(3), false)]);
     }
 
     #[test]
