@@ -38,7 +38,7 @@ __npu_machine_enter:
         moveil          s6, 0
         or_i32          s5, s5, s6
         addi            s5, s5, 1               # valid
-        movei           s7, 19
+        movei           s7, 19                  # the control register of non-coherent regions
         shli            s4, s2, 6
         shri            s8, s1, 6
         add_i32         s0, s3, s4              # the core's word

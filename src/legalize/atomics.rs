@@ -23,7 +23,7 @@
 
 use super::routines::{import, word_of};
 use crate::error::CompileError;
-use crate::intrinsics::{self, ATOMIC_ENTER, BuildError, MACHINE_ENTER};
+use crate::intrinsics::{self, ATOMIC_ENTER, MACHINE_ENTER};
 use crate::spaces::{self, Space};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -91,8 +91,16 @@ impl Declared {
     }
 
     /// Emits a `dcache_inv` of the line of an even address.
-    fn give_back(&mut self, cursor: &mut FuncCursor<'_>, address: Value) -> Result<(), BuildError> {
-        self.intrinsics.call(cursor.ins(), "dcache_inv", &[address]).map(|_| ())
+    fn give_back(&mut self, cursor: &mut FuncCursor<'_>, address: Value) -> Result<(), CompileError> {
+        self.intrinsic(cursor, "dcache_inv", address)
+    }
+
+    /// Emits an intrinsic on the line of an address.
+    fn intrinsic(&mut self, cursor: &mut FuncCursor<'_>, name: &str, address: Value) -> Result<(), CompileError> {
+        let called = self.intrinsics.call(cursor.ins(), name, &[address]);
+        called
+            .map(|_| ())
+            .map_err(|error| CompileError::internal("legalize", error, "an intrinsic"))
     }
 }
 
@@ -131,7 +139,8 @@ impl Access {
 ///
 /// # Errors
 ///
-/// [`CompileError::Internal`] if the function has no room for more memory flags.
+/// [`CompileError::Internal`] if the function has no room for more memory flags, or if td lacks an
+/// intrinsic.
 pub(super) fn run(func: &mut Function, lock: Option<Lock>) -> Result<(), CompileError> {
     let mut declared = Declared::default();
     let mut cursor = FuncCursor::new(func);
@@ -178,14 +187,11 @@ pub(super) fn run(func: &mut Function, lock: Option<Lock>) -> Result<(), Compile
             cursor.use_srcloc(inst);
             if let Some(lock) = lock {
                 let old = match lock {
-                    Lock::Machine if in_main => {
-                        let done = under_machine_lock(&mut cursor, &access, &mut declared);
-                        done.map_err(|error| CompileError::internal("legalize", error.to_string(), "an intrinsic"))?
-                    }
+                    Lock::Machine if in_main => under_machine_lock(&mut cursor, &access, &mut declared)?,
                     // The scratchpad belongs to the core.
                     Lock::Core | Lock::Machine => {
                         let enter = declared.enter(cursor.func, Lock::Core);
-                        under_lock(&mut cursor, &access, enter, in_main)
+                        under_lock(&mut cursor, &access, enter, in_main)?
                     }
                 };
                 replace_by(&mut cursor, old);
@@ -201,7 +207,12 @@ pub(super) fn run(func: &mut Function, lock: Option<Lock>) -> Result<(), Compile
 
 /// Emits the operation under the lock of the core and returns the old value. The routine loads a word
 /// of main memory while it waits for the state of the lock.
-fn under_lock(cursor: &mut FuncCursor<'_>, access: &Access, enter: FuncRef, in_main: bool) -> Option<Value> {
+fn under_lock(
+    cursor: &mut FuncCursor<'_>,
+    access: &Access,
+    enter: FuncRef,
+    in_main: bool,
+) -> Result<Option<Value>, CompileError> {
     let is_whole_word = access.ty.bits() >= types::I32.bits();
     cursor.ins().atomic_load(access.unit(), access.flags, access.pointer);
     let word = if is_whole_word && in_main {
@@ -210,10 +221,7 @@ fn under_lock(cursor: &mut FuncCursor<'_>, access: &Access, enter: FuncRef, in_m
         // Any readable word of main memory.
         cursor.ins().get_stack_pointer(types::I32)
     };
-    let call = cursor.ins().call(enter, &[word]);
-    let [flag, loaded] = *cursor.func.dfg.inst_results(call) else {
-        return None;
-    };
+    let [flag, loaded] = call_enter(cursor, enter, &[word])?;
     let is_little = access.flags.explicit_endianness() != Some(Endianness::Big);
     let old = plain(
         cursor,
@@ -222,7 +230,14 @@ fn under_lock(cursor: &mut FuncCursor<'_>, access: &Access, enter: FuncRef, in_m
     );
     let zero = cursor.ins().iconst(types::I8, 0);
     cursor.ins().atomic_store(MemFlagsData::new(), zero, flag);
-    old
+    Ok(old)
+}
+
+/// Calls the routine that takes a lock.
+fn call_enter(cursor: &mut FuncCursor<'_>, enter: FuncRef, args: &[Value]) -> Result<[Value; 2], CompileError> {
+    let call = cursor.ins().call(enter, args);
+    let results = cursor.func.dfg.inst_results(call);
+    <[Value; 2]>::try_from(results).map_err(|_| CompileError::internal("legalize", call, "two results"))
 }
 
 /// Emits the operation under the lock of the machine and returns the old value.
@@ -230,7 +245,7 @@ fn under_machine_lock(
     cursor: &mut FuncCursor<'_>,
     access: &Access,
     declared: &mut Declared,
-) -> Result<Option<Value>, BuildError> {
+) -> Result<Option<Value>, CompileError> {
     let unit = access.unit();
     if unit != types::I8 {
         let stack = cursor.ins().get_stack_pointer(types::I32);
@@ -240,10 +255,7 @@ fn under_machine_lock(
         cursor.ins().atomic_load(unit, access.flags, probe);
     }
     let enter = declared.enter(cursor.func, Lock::Machine);
-    let call = cursor.ins().call(enter, &[]);
-    let [own_word, core_flag] = *cursor.func.dfg.inst_results(call) else {
-        return Ok(None);
-    };
+    let [own_word, core_flag] = call_enter(cursor, enter, &[])?;
     // The optimizer can prove a plain store of the old value redundant, and an atomic one not.
     let old = if access.is_word() {
         let old = match access.change {
@@ -287,7 +299,7 @@ fn under_machine_lock(
     let other_line = cursor.ins().iadd(own_word, distance);
     cursor.ins().atomic_store(MemFlagsData::new(), zero, other_line);
     declared.give_back(cursor, other_line)?;
-    declared.intrinsics.call(cursor.ins(), "flush", &[own_word])?;
+    declared.intrinsic(cursor, "flush", own_word)?;
     let zero = cursor.ins().iconst(types::I8, 0);
     cursor.ins().atomic_store(MemFlagsData::new(), zero, core_flag);
     Ok(old)

@@ -97,7 +97,9 @@ pub fn is_wrong(func: &Function, inst: Inst) -> bool {
         // Vectors get the wrong order of lanes.
         Opcode::Bitcast => true,
         // Results have other types.
-        Opcode::Uload32 | Opcode::Sload32 | Opcode::Isplit | Opcode::Iconcat => true,
+        Opcode::Uload32 | Opcode::Sload32 => true,
+        Opcode::Isplit => result != types::I64,
+        Opcode::Iconcat => result != types::I128,
         Opcode::StackAddr => result == types::I32,
         // Negative offsets are extended with zeros.
         _ => data.load_store_offset().is_some_and(|offset| offset < 0),

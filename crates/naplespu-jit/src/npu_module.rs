@@ -241,6 +241,11 @@ impl NpuModule {
     /// [`LinkError`] if `align` is not a power of two or the memory is exhausted.
     pub fn allocate(&mut self, size: u32, align: u32) -> Result<u32, LinkError> {
         let address = self.linker.allocate("allocate", size.into(), align.into())?;
+        self.clear(address, size)
+    }
+
+    /// Sets an allocated block to zeros, or releases it if the memory is exhausted.
+    fn clear(&mut self, address: u32, size: u32) -> Result<u32, LinkError> {
         if let Err(full) = clear_memory(&mut self.machine, address, size) {
             self.linker.release(address);
             return Err(LinkError::MemoryFull(full.to_string()));
@@ -257,12 +262,7 @@ impl NpuModule {
     pub fn allocate_within(&mut self, size: u32, within: &Range<u64>) -> Result<u32, LinkError> {
         let address = self.linker.allocate_within(size.into(), CACHE_LINE.into(), within);
         let full = || LinkError::MemoryFull(format!("no room for {size} bytes in {within:#x?}"));
-        let address = address.ok_or_else(full)?;
-        if let Err(full) = clear_memory(&mut self.machine, address, size) {
-            self.linker.release(address);
-            return Err(LinkError::MemoryFull(full.to_string()));
-        }
-        Ok(address)
+        self.clear(address.ok_or_else(full)?, size)
     }
 
     /// Frees memory from [`NpuModule::allocate`].

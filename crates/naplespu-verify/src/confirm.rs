@@ -123,13 +123,13 @@ pub fn confirm(
     let found = match (found, trap) {
         (Run::Impossible(why), _) => return Confirmation::Not(why),
         (Run::Trap(code), Some(want)) if code == Some(want) => return Confirmation::Not("both trap".to_owned()),
-        (Run::Results(have), None) if same(&have, &results, has_floats) => {
+        (Run::Results(have), None) if same(func, &have, &results, has_floats) => {
             return Confirmation::Not("the simulator agrees with CLIF".to_owned());
         }
         (Run::Results(have), None)
             if has_floats && {
                 set_floats(pool, expected, values, Arithmetic::Ieee);
-                expected_results(pool, func, expected, values).is_ok_and(|results| same(&have, &results, true))
+                expected_results(pool, func, expected, values).is_ok_and(|results| same(func, &have, &results, true))
             } =>
         {
             return Confirmation::Not("the compiler computes floats by IEEE 754".to_owned());
@@ -173,14 +173,50 @@ fn expected_results(
 }
 
 /// Returns whether results have the same bits. The NaN that a float operation returns is any NaN.
-fn same(a: &[DataValue], b: &[DataValue], has_floats: bool) -> bool {
-    let is_nan = |value: &DataValue| match value {
-        DataValue::F32(float) => float.is_nan(),
-        DataValue::F64(float) => float.is_nan(),
-        _ => false,
+fn same(func: &Function, a: &[DataValue], b: &[DataValue], has_floats: bool) -> bool {
+    let types = func.signature.returns.iter().map(|param| param.value_type);
+    let agree = |((a, b), ty): ((&DataValue, &DataValue), Type)| match has_floats {
+        true => same_or_nans(a, b, ty),
+        false => a.bitwise_eq(b),
     };
-    let agree = |(a, b): (&DataValue, &DataValue)| a.bitwise_eq(b) || has_floats && is_nan(a) && is_nan(b);
-    a.len() == b.len() && a.iter().zip(b).all(agree)
+    a.len() == b.len() && a.iter().zip(b).zip(types).all(agree)
+}
+
+/// Returns whether values of a type are the same. All NaNs are.
+pub fn same_or_nans(a: &DataValue, b: &DataValue, ty: Type) -> bool {
+    let lanes = |value: &DataValue| -> Option<Vec<u64>> {
+        let bytes: &[u8] = match value {
+            DataValue::V128(bytes) => bytes,
+            DataValue::V64(bytes) => bytes,
+            _ => return None,
+        };
+        let chunks = bytes.chunks(ty.lane_bits() as usize / 8);
+        Some(
+            chunks
+                .map(|chunk| chunk.iter().rev().fold(0, |all, &byte| all << 8 | u64::from(byte)))
+                .collect(),
+        )
+    };
+    if a.bitwise_eq(b) {
+        return true;
+    }
+    match (a, b) {
+        (DataValue::F16(a), DataValue::F16(b)) => a.is_nan() && b.is_nan(),
+        (DataValue::F32(a), DataValue::F32(b)) => a.is_nan() && b.is_nan(),
+        (DataValue::F64(a), DataValue::F64(b)) => a.is_nan() && b.is_nan(),
+        (DataValue::F128(a), DataValue::F128(b)) => a.is_nan() && b.is_nan(),
+        _ => match (lanes(a), lanes(b), ty.lane_type()) {
+            (Some(a), Some(b), types::F32) => a
+                .iter()
+                .zip(&b)
+                .all(|(&a, &b)| a == b || f32::from_bits(a as u32).is_nan() && f32::from_bits(b as u32).is_nan()),
+            (Some(a), Some(b), types::F64) => a
+                .iter()
+                .zip(&b)
+                .all(|(&a, &b)| a == b || f64::from_bits(a).is_nan() && f64::from_bits(b).is_nan()),
+            _ => false,
+        },
+    }
 }
 
 fn trap_name(code: u8) -> String {

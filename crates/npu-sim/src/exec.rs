@@ -459,7 +459,6 @@ impl Env<'_> {
         };
         let touch = Touch {
             thread: self.number as usize,
-            pc: self.pc,
             address,
             kind,
             coherent: self.shared.mode.coherent(address),

@@ -46,7 +46,6 @@ pub(crate) enum Use {
 pub(crate) struct Touch {
     /// The number of the thread, counted over all cores.
     pub thread: usize,
-    pub pc: u32,
     pub address: u32,
     pub kind: Use,
     /// Whether the directory keeps the line coherent.
@@ -257,7 +256,7 @@ impl Sharing {
             let released = self.released.entry(line).or_default();
             self.clocks.acquire(touch.thread, released);
         }
-        let now = self.clocks.stamp(touch.thread, touch.pc);
+        let now = self.clocks.stamp(touch.thread);
         // Simulated memory may have a value before the hardware's has it, so the store releases.
         if touch.kind != Use::Load
             && let Some(released) = self.released.get_mut(&line)

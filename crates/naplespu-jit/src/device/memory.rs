@@ -144,9 +144,9 @@ impl Device {
     }
 
     /// Allocates a zeroed buffer whose home is a tile: its misses go to the directory and the second
-    /// level of that tile, which is near the core of the tile and apart from those of other cores. The core with index *n* is in tile *n*, unless
-    /// [`Config::tile`](npu_sim::Config::tile) says otherwise. Other buffers have no particular
-    /// home: all of them may share one.
+    /// level of that tile. They are near the core of the tile, and apart from those of other cores.
+    /// The core with index *n* is in tile *n*, unless [`Config::tile`](npu_sim::Config::tile) says
+    /// otherwise. Other buffers have no particular home: all of them may share one.
     ///
     /// # Errors
     ///

@@ -20,8 +20,17 @@ fn device(cores: usize, coherent: bool) -> Device {
     let config = Config {
         cores,
         coherent,
-        // Some of these kernels share lines between cores, which the hardware does not do right.
-        strict: cores == 1,
+        ..Config::testing(1)
+    };
+    Device::with_config(target("speed"), config).unwrap()
+}
+
+/// A device for kernels that share lines between cores, which the hardware does not do right.
+fn device_that_shares(cores: usize, coherent: bool) -> Device {
+    let config = Config {
+        cores,
+        coherent,
+        strict: false,
         ..Config::testing(1)
     };
     Device::with_config(target("speed"), config).unwrap()
@@ -163,7 +172,7 @@ block0(v0: i32, v1: i32):
     return v6, v19
 }";
     for coherent in [true, false] {
-        let mut device = device(4, coherent);
+        let mut device = device_that_shares(4, coherent);
         let meet = add(&mut device, clif);
         let places = device.allocate(4 * 32).unwrap();
         for schedule in [Schedule::default(), Schedule::random(5, 10)] {
@@ -419,7 +428,10 @@ block4:
 
 /// Returns a device with these three functions and their source file.
 fn levels(cores: usize, coherent: bool) -> (Device, FuncId) {
-    let mut device = device(cores, coherent);
+    with_levels(device(cores, coherent))
+}
+
+fn with_levels(mut device: Device) -> (Device, FuncId) {
     let functions = cranelift_reader::parse_functions(LEVELS).unwrap();
     let ids = device.add_functions(&functions);
     let ids: Vec<FuncId> = ids.into_iter().map(Result::unwrap).collect();
@@ -747,7 +759,7 @@ fn functions_compiled_at_once_are_those_compiled_one_by_one() {
 
 #[test]
 fn a_launch_in_steps_is_the_launch_at_once() {
-    let (mut device, kernel) = levels(2, false);
+    let (mut device, kernel) = with_levels(device_that_shares(2, false));
     let scale = add(&mut device, SCALE);
     let buffer = device.allocate(4 * 200).unwrap();
     for timed in [false, true] {

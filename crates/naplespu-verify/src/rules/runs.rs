@@ -6,7 +6,7 @@
 
 use super::compile_explained;
 use super::table::Sample;
-use crate::confirm::data_value;
+use crate::confirm::{data_value, same_or_nans};
 use crate::term::{Bits, MAX_WIDTH};
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{Function, Inst, Opcode, Type, Value, types};
@@ -100,43 +100,6 @@ fn value(seed: &mut u64, ty: Type) -> Option<DataValue> {
     data_value(ty, whole)
 }
 
-/// Returns whether results are the same. All NaNs are.
-fn same(a: &DataValue, b: &DataValue, ty: Type) -> bool {
-    let lanes = |value: &DataValue| -> Option<Vec<u64>> {
-        let bytes: &[u8] = match value {
-            DataValue::V128(bytes) => bytes,
-            DataValue::V64(bytes) => bytes,
-            _ => return None,
-        };
-        let chunks = bytes.chunks(ty.lane_bits() as usize / 8);
-        Some(
-            chunks
-                .map(|chunk| chunk.iter().rev().fold(0, |all, &byte| all << 8 | u64::from(byte)))
-                .collect(),
-        )
-    };
-    if a.bitwise_eq(b) {
-        return true;
-    }
-    match (a, b) {
-        (DataValue::F16(a), DataValue::F16(b)) => a.is_nan() && b.is_nan(),
-        (DataValue::F32(a), DataValue::F32(b)) => a.is_nan() && b.is_nan(),
-        (DataValue::F64(a), DataValue::F64(b)) => a.is_nan() && b.is_nan(),
-        (DataValue::F128(a), DataValue::F128(b)) => a.is_nan() && b.is_nan(),
-        _ => match (lanes(a), lanes(b), ty.lane_type()) {
-            (Some(a), Some(b), types::F32) => a
-                .iter()
-                .zip(&b)
-                .all(|(&a, &b)| a == b || f32::from_bits(a as u32).is_nan() && f32::from_bits(b as u32).is_nan()),
-            (Some(a), Some(b), types::F64) => a
-                .iter()
-                .zip(&b)
-                .all(|(&a, &b)| a == b || f64::from_bits(a).is_nan() && f64::from_bits(b).is_nan()),
-            _ => false,
-        },
-    }
-}
-
 /// Returns whether the float unit performs the instruction, if the target has one.
 fn computes_f32(func: &Function, inst: Inst) -> bool {
     let is_f32 = |value: &Value| func.dfg.value_type(*value).lane_type() == types::F32;
@@ -196,7 +159,11 @@ fn run(func: &Function, isa: &Arc<Isa>) -> Result<u64, String> {
         let agrees = match (&expected, &found) {
             (Some(expected), Some(found)) => {
                 let types = func.signature.returns.iter().map(|param| param.value_type);
-                expected.iter().zip(found).zip(types).all(|((a, b), ty)| same(a, b, ty))
+                expected
+                    .iter()
+                    .zip(found)
+                    .zip(types)
+                    .all(|((a, b), ty)| same_or_nans(a, b, ty))
             }
             (None, None) => true,
             _ => false,

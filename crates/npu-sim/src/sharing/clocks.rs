@@ -1,4 +1,4 @@
-//! The order that barriers give to the accesses of threads, as vector clocks.
+//! The order that barriers and releases give to the accesses of threads, as vector clocks.
 
 use super::THREADS;
 
@@ -11,7 +11,6 @@ pub(super) struct Stamp {
     pub time: u32,
     /// The number of barriers alone, plus 1.
     pub barriers: u32,
-    pub pc: u32,
 }
 
 /// The clocks of all threads.
@@ -46,17 +45,15 @@ impl Clocks {
         self.seen[thread][thread]
     }
 
-    pub fn stamp(&self, thread: usize, pc: u32) -> Stamp {
+    pub fn stamp(&self, thread: usize) -> Stamp {
         Stamp {
             thread,
             time: self.time(thread),
             barriers: self.met[thread][thread],
-            pc,
         }
     }
 
-    /// Returns whether an access precedes `now` by program order or a barrier, or is of the same
-    /// core.
+    /// Returns whether an access precedes `now` by a barrier or a release, or is of the same core.
     pub fn ordered(&self, access: Stamp, now: Stamp) -> bool {
         access.thread / THREADS == now.thread / THREADS || self.seen[now.thread][access.thread] >= access.time
     }
@@ -119,35 +116,35 @@ mod tests {
     fn barriers_order_the_accesses_of_their_threads() {
         let (a, b, c) = (0, THREADS, 2 * THREADS);
         let mut clocks = Clocks::new(3 * THREADS);
-        let first = clocks.stamp(a, 0);
-        assert!(!clocks.ordered(first, clocks.stamp(b, 0)));
-        assert!(!clocks.settled(first, clocks.stamp(a, 0)));
+        let first = clocks.stamp(a);
+        assert!(!clocks.ordered(first, clocks.stamp(b)));
+        assert!(!clocks.settled(first, clocks.stamp(a)));
         clocks.meet(&[a, b]);
-        assert!(clocks.ordered(first, clocks.stamp(b, 0)));
-        assert!(clocks.settled(first, clocks.stamp(a, 0)));
-        assert!(!clocks.ordered(first, clocks.stamp(c, 0)));
-        let second = clocks.stamp(a, 0);
-        assert!(!clocks.ordered(second, clocks.stamp(b, 0)));
+        assert!(clocks.ordered(first, clocks.stamp(b)));
+        assert!(clocks.settled(first, clocks.stamp(a)));
+        assert!(!clocks.ordered(first, clocks.stamp(c)));
+        let second = clocks.stamp(a);
+        assert!(!clocks.ordered(second, clocks.stamp(b)));
         // The order is transitive.
         clocks.meet(&[b, c]);
-        assert!(clocks.ordered(first, clocks.stamp(c, 0)));
-        assert!(!clocks.ordered(second, clocks.stamp(c, 0)));
+        assert!(clocks.ordered(first, clocks.stamp(c)));
+        assert!(!clocks.ordered(second, clocks.stamp(c)));
         clocks.follow_all(c);
-        assert!(clocks.ordered(second, clocks.stamp(c, 0)));
+        assert!(clocks.ordered(second, clocks.stamp(c)));
     }
 
     #[test]
     fn a_release_orders_the_accesses_before_it() {
         let (a, b) = (0, THREADS);
         let mut clocks = Clocks::new(2 * THREADS);
-        let before = clocks.stamp(a, 0);
+        let before = clocks.stamp(a);
         let released = clocks.release(a);
-        let after = clocks.stamp(a, 0);
-        assert!(!clocks.ordered(before, clocks.stamp(b, 0)));
+        let after = clocks.stamp(a);
+        assert!(!clocks.ordered(before, clocks.stamp(b)));
         clocks.acquire(b, &released);
-        assert!(clocks.ordered(before, clocks.stamp(b, 0)));
-        assert!(!clocks.ordered(after, clocks.stamp(b, 0)));
+        assert!(clocks.ordered(before, clocks.stamp(b)));
+        assert!(!clocks.ordered(after, clocks.stamp(b)));
         // It is no barrier.
-        assert!(!clocks.settled(before, clocks.stamp(a, 0)));
+        assert!(!clocks.settled(before, clocks.stamp(a)));
     }
 }
