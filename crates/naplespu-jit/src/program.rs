@@ -54,18 +54,17 @@ impl Program {
     ///
     /// See [`NpuModule::new`].
     pub fn module(&mut self) -> Result<&mut NpuModule, LinkError> {
-        let module = match self.module.take() {
-            Some(module) => module,
+        match self.module {
+            Some(ref mut module) => Ok(module),
             None => {
                 let mut module = NpuModule::with_config(self.isa.clone(), self.config)?;
                 if let Some(steps) = self.step_limit {
                     module.set_step_limit(steps);
                 }
                 module.set_timing(self.timing);
-                module
+                Ok(self.module.insert(module))
             }
-        };
-        Ok(self.module.insert(module))
+        }
     }
 
     /// Compiles and adds a function.

@@ -1,7 +1,8 @@
 //! Compares a function before and after a loop pass. [The module](super) states the conditions.
 
 use super::eval::mix;
-use super::execute::{Event, Machine, Outcome, Point, ValueTable};
+use super::execute::{Event, Machine, Outcome, Point};
+use super::value_table::ValueTable;
 use super::{Check, broken};
 use crate::edit::{self, Edge};
 use crate::loops::{NaturalLoop, mask};

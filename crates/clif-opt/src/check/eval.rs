@@ -6,9 +6,10 @@
 //! seed, the value and, for leaves of a loop, the iteration.
 
 use super::operate::operate;
+use super::value_table::ValueTable;
 use crate::loops::mask;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, StackSlot, Value, ValueDef};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 /// The maximum number of instructions that one call of [`Evaluator::get`] executes. Functions with
@@ -19,9 +20,11 @@ const MAX_STEPS: usize = 20_000;
 pub struct Evaluator<'a> {
     func: &'a Function,
     seed: u64,
-    assigned: FxHashMap<Value, u64>,
+    assigned: ValueTable,
     /// Values computed from the assigned ones.
-    known: FxHashMap<Value, u64>,
+    known: ValueTable,
+    /// The values that [`Evaluator::get`] is computing; empty between calls.
+    open: Vec<Value>,
     /// The blocks whose leaves depend on the iteration, and the iteration.
     inside: &'a [Block],
     iteration: u64,
@@ -33,8 +36,9 @@ impl<'a> Evaluator<'a> {
         Self {
             func,
             seed,
-            assigned: FxHashMap::default(),
-            known: FxHashMap::default(),
+            assigned: ValueTable::default(),
+            known: ValueTable::default(),
+            open: Vec::new(),
             inside,
             iteration: 0,
         }
@@ -44,7 +48,7 @@ impl<'a> Evaluator<'a> {
     pub fn set(&mut self, value: Value, bits: u64) {
         let value = self.func.dfg.resolve_aliases(value);
         let bits = bits & mask(self.func.dfg.value_type(value));
-        if self.assigned.insert(value, bits) != Some(bits) {
+        if self.assigned.set(value, bits) != Some(bits) {
             self.known.clear();
         }
     }
@@ -63,28 +67,32 @@ impl<'a> Evaluator<'a> {
         if !ty.is_int() || ty.bits() > 64 {
             return None;
         }
-        let mut stack = vec![value];
+        if let Some(bits) = self.lookup(value) {
+            return Some(bits);
+        }
+        self.open.clear();
+        self.open.push(value);
         for _ in 0..MAX_STEPS {
-            let Some(&top) = stack.last() else { break };
+            let Some(&top) = self.open.last() else { break };
             if self.lookup(top).is_some() {
-                stack.pop();
+                self.open.pop();
                 continue;
             }
             let Some(inst) = self.executable(top) else {
                 let leaf = self.leaf(top);
-                self.known.insert(top, leaf);
+                self.known.set(top, leaf);
                 continue;
             };
-            let before = stack.len();
+            let before = self.open.len();
             for &arg in self.func.dfg.inst_args(inst) {
                 let arg = self.func.dfg.resolve_aliases(arg);
                 if self.lookup(arg).is_none() {
-                    stack.push(arg);
+                    self.open.push(arg);
                 }
             }
-            if stack.len() == before {
+            if self.open.len() == before {
                 let result = self.execute(inst)?;
-                self.known.insert(top, result & mask(self.func.dfg.value_type(top)));
+                self.known.set(top, result & mask(self.func.dfg.value_type(top)));
             }
         }
         self.lookup(value)
@@ -99,7 +107,7 @@ impl<'a> Evaluator<'a> {
             if !seen.insert(value) {
                 continue;
             }
-            match self.executable(value).filter(|_| !self.assigned.contains_key(&value)) {
+            match self.executable(value).filter(|_| self.assigned.get(value).is_none()) {
                 Some(inst) => stack.extend(
                     self.func
                         .dfg
@@ -115,7 +123,7 @@ impl<'a> Evaluator<'a> {
     }
 
     fn lookup(&self, value: Value) -> Option<u64> {
-        self.assigned.get(&value).or_else(|| self.known.get(&value)).copied()
+        self.assigned.get(value).or_else(|| self.known.get(value))
     }
 
     /// Returns the instruction that computes the value, if [`Self::execute`] supports it.

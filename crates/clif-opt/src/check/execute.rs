@@ -10,9 +10,9 @@
 
 use super::eval::mix;
 use super::operate::operate;
+use super::value_table::ValueTable;
 use crate::edit::{self, Edge};
 use crate::loops::mask;
-use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::{
     Block, Function, Inst, InstructionData, MemFlagsData, Opcode, TrapCode, Type, Value, ValueDef, ValueListPool,
 };
@@ -59,32 +59,6 @@ pub trait Point {
     fn value(&self, value: Value, ty: Type) -> u64;
     /// Returns an initial byte of memory, by a hash of region and address.
     fn byte(&self, address_hash: u64) -> u8;
-}
-
-/// The numbers of values, which can be cleared in constant time.
-#[derive(Debug, Default)]
-pub struct ValueTable {
-    /// The tag of entries of the current run.
-    run: u32,
-    marked: Vec<(u32, u64)>,
-}
-
-impl ValueTable {
-    fn clear(&mut self) {
-        self.run += 1;
-    }
-
-    fn get(&self, value: Value) -> Option<u64> {
-        let &(run, number) = self.marked.get(value.index())?;
-        (run == self.run).then_some(number)
-    }
-
-    fn set(&mut self, value: Value, number: u64) {
-        if self.marked.len() <= value.index() {
-            self.marked.resize(value.index() + 1, (0, 0));
-        }
-        self.marked[value.index()] = (self.run, number);
-    }
 }
 
 /// An interpreter for a function.

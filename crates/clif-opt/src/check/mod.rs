@@ -52,6 +52,7 @@ pub mod eval;
 mod execute;
 pub mod loop_state;
 pub mod operate;
+mod value_table;
 
 use crate::Error;
 use crate::loops::NaturalLoop;
