@@ -3,7 +3,7 @@
 
 use super::instance::{Instance, constants_of};
 use super::operation::{Operation, Small, TRAP, operations};
-use super::{atomics, control, frames, intrinsics, memory, rewrites};
+use super::{atomics, control, frames, intrinsics, memory, rewrites, vectors};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
     ConstantData, InstBuilder as _, InstructionData, MemFlagsData, Opcode, Type, Value, types,
@@ -24,6 +24,8 @@ pub enum Family {
     Masked,
     /// Loads, stores and addresses.
     Memory,
+    /// Vectors from memory to memory, and vectors with constant lanes.
+    Vectors,
     /// Branches, calls and traps.
     Control,
     /// Atomic operations.
@@ -40,13 +42,14 @@ pub enum Family {
 
 impl Family {
     /// All families.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Plain,
         Self::Constants,
         Self::Users,
         Self::Pairs,
         Self::Masked,
         Self::Memory,
+        Self::Vectors,
         Self::Control,
         Self::Atomics,
         Self::Intrinsics,
@@ -64,6 +67,7 @@ impl Family {
             Self::Pairs => "pairs",
             Self::Masked => "masked",
             Self::Memory => "memory",
+            Self::Vectors => "vectors",
             Self::Control => "control",
             Self::Atomics => "atomics",
             Self::Intrinsics => "intrinsics",
@@ -82,6 +86,7 @@ impl Family {
             Self::Pairs => pairs(),
             Self::Masked => masked(),
             Self::Memory => memory::instances(),
+            Self::Vectors => vectors::instances(),
             Self::Control => control::instances(),
             Self::Atomics => atomics::instances(),
             Self::Intrinsics => intrinsics::instances(),

@@ -37,6 +37,7 @@ mod rewrites;
 pub mod routines;
 pub mod runs;
 pub mod table;
+mod vectors;
 
 use crate::answer::{Answer, Reason, Verdict};
 use crate::prove::{Options, prove_code};

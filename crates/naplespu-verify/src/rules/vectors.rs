@@ -1,0 +1,139 @@
+//! Vectors that come from memory and go to memory, for which legalization chooses between registers
+//! and lanes, and vectors whose lanes are constants.
+
+use super::instance::Instance;
+use super::operation::Small;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{ConstantData, InstBuilder as _, InstructionData, MemFlagsData, Opcode, Type, Value, types};
+use npu_mc::machine::LANES;
+
+/// The types of vectors in memory, except the longest one.
+const TYPES: [Type; 9] = [
+    types::I64X2,
+    types::I64X8,
+    types::I8X8,
+    types::I8X16,
+    types::I16X8,
+    types::I32X2,
+    types::I32X4,
+    types::F32X4,
+    types::F64X2,
+];
+
+/// Operations on integers from two vectors in memory.
+const BINARY: [Opcode; 7] = [
+    Opcode::Iadd,
+    Opcode::Isub,
+    Opcode::Imul,
+    Opcode::Band,
+    Opcode::Bor,
+    Opcode::Bxor,
+    Opcode::Umax,
+];
+
+/// Appends an aligned load from an address of its own.
+fn loaded(small: &mut Small, ty: Type) -> Value {
+    let pointer = small.param(types::I32);
+    let flags = MemFlagsData::new().with_aligned();
+    small.cursor().ins().load(ty, flags, pointer, 0)
+}
+
+/// Appends an aligned store of the value, and the return.
+fn stored(small: &mut Small, value: Value) {
+    let pointer = small.param(types::I32);
+    let flags = MemFlagsData::new().with_aligned();
+    small.cursor().ins().store(flags, value, pointer, 0);
+    small.ret(&[]);
+}
+
+/// Returns the functions that load one or two vectors and store one.
+fn memory_to_memory(ty: Type) -> Vec<Instance> {
+    let mut out = Vec::new();
+    let mut add = |build: &dyn Fn(&mut Small) -> Value| {
+        let mut small = Small::default();
+        let value = build(&mut small);
+        stored(&mut small, value);
+        out.push(Instance::new(small, ty));
+    };
+    let lane = ty.lane_type();
+    add(&|small| loaded(small, ty));
+    for opcode in if lane.is_int() { &BINARY[..] } else { &[] } {
+        let opcode = *opcode;
+        add(&|small| {
+            let args = [loaded(small, ty), loaded(small, ty)];
+            small.instruction(InstructionData::Binary { opcode, args }, ty)[0]
+        });
+    }
+    add(&|small| {
+        let (mask, x, y) = (loaded(small, ty), loaded(small, ty), loaded(small, ty));
+        small.cursor().ins().bitselect(mask, x, y)
+    });
+    add(&|small| {
+        let x = loaded(small, ty);
+        small.cursor().ins().bnot(x)
+    });
+    // A lane of the first half and one of the second half.
+    for number in [1, ty.lane_count() as u8 - 1] {
+        add(&|small| {
+            let (x, lane) = (loaded(small, ty), small.param(lane));
+            small.cursor().ins().insertlane(x, lane, number)
+        });
+    }
+    add(&|small| {
+        let (x, number) = (loaded(small, ty), small.param(lane));
+        let y = small.cursor().ins().splat(ty, number);
+        small.cursor().ins().bxor(x, y)
+    });
+    add(&|small| {
+        let x = loaded(small, ty);
+        // Every byte differs from the others.
+        let bytes: Vec<u8> = (0..ty.bytes()).map(|at| (at * 37 + 11) as u8).collect();
+        let constant = small.func.dfg.constants.insert(ConstantData::from(bytes));
+        let y = small.cursor().ins().vconst(ty, constant);
+        small.cursor().ins().bxor(x, y)
+    });
+    if lane.is_int() {
+        for &cond in IntCC::all() {
+            add(&|small| {
+                let (x, y) = (loaded(small, ty), loaded(small, ty));
+                let mask = small.cursor().ins().icmp(cond, x, y);
+                small.cursor().ins().bitselect(mask, x, y)
+            });
+        }
+    }
+    out
+}
+
+/// Returns the functions that insert constants into vectors of constants.
+fn constant_lanes() -> Vec<Instance> {
+    let all = [types::I8, types::I16, types::I32].map(|lane| lane.by(LANES as u32));
+    let short = [types::I8X8, types::I16X8, types::I32X4].map(Some);
+    let mut out = Vec::new();
+    for ty in all.into_iter().chain(short).flatten() {
+        for lanes in [vec![(0, 3)], vec![(1, -2)], vec![(2, 0x1234_5678), (3, -300)]] {
+            let mut small = Small::default();
+            let Some(mut vector) = small.constant(ty, 5) else {
+                continue;
+            };
+            for (number, value) in lanes {
+                if let Some(value) = small.constant(ty.lane_type(), value) {
+                    vector = small.cursor().ins().insertlane(vector, value, number);
+                }
+            }
+            let x = small.param(ty);
+            let sum = small.cursor().ins().iadd(vector, x);
+            small.ret(&[sum, vector]);
+            out.push(Instance::new(small, ty));
+        }
+    }
+    out
+}
+
+/// Returns the instances of vectors.
+pub fn instances() -> Vec<Instance> {
+    let mut out = constant_lanes();
+    for ty in TYPES.into_iter().chain(types::I64.by(LANES as u32)) {
+        out.extend(memory_to_memory(ty));
+    }
+    out
+}
