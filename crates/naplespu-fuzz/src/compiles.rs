@@ -1,6 +1,6 @@
 //! Checks that nothing panics: each valid function is compiled or refused.
 
-use super::{Config, Failure, Kind, anything};
+use super::{Case, Config, Failure, Floats, Kind, anything};
 use crate::random::Dice;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
@@ -40,9 +40,6 @@ pub fn configs() -> Result<Vec<Config>, String> {
     ];
     all.iter().map(|settings| super::config(settings)).collect()
 }
-
-/// The largest number of functions to try while reducing a failing one.
-const TRIES: usize = 2000;
 
 /// The result for a valid function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,13 +94,10 @@ pub fn run(data: &[u8], configs: &[Config]) -> Result<Verdict, String> {
         Ok(Some(func)) => func,
         Err(panic) => return Err(format!("the generator panicked: {panic}")),
     };
-    let failure = match check(&func, configs) {
-        Ok(verdict) => return Ok(verdict),
-        Err(failure) => failure,
+    let case = Case {
+        functions: vec![func],
+        calls: Vec::new(),
+        floats: Floats::None,
     };
-    let small = naplespu_filetests::reduce::function(func, TRIES, |candidate| {
-        check(candidate, configs).is_err_and(|other| other.same_kind(&failure))
-    });
-    let failure = check(&small, configs).err().unwrap_or(failure);
-    Err(format!("{failure}\n\n{}", small.display()))
+    super::check_or_shrink(case, |case| check(&case.functions[0], configs))
 }

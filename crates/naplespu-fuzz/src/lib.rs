@@ -8,7 +8,7 @@
 //! | `instruction` | any instruction, with operands in scope |
 //! | `anything` | functions over all of CLIF, which only must not make the compiler panic |
 //! | [`programs`] | programs with loops, branches, accesses and calls, for each [`Strategy`] |
-//! | [`operations`] | filetests of each operation on each vector type |
+//! | [`operations`] | cases of each operation on each vector type |
 //! | [`eval`], [`lane`] | the results of a program, and of an operation on one lane |
 //!
 //! [`check`] compares the results and the memory, and [`shrink`] reduces a failing case. The same
@@ -26,7 +26,6 @@ pub mod operations;
 pub mod programs;
 mod random;
 pub mod seeds;
-pub mod shares;
 
 pub use programs::Strategy;
 pub use random::bytes;
@@ -55,7 +54,7 @@ const FILL_SEED: u64 = 1;
 const MARGIN: u32 = 256;
 
 /// The largest number of evaluations while reducing a failing function.
-const TRIES: usize = 1500;
+const TRIES: usize = 2000;
 
 /// The kinds of failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,7 +160,7 @@ pub struct Call {
     pub memory: Option<(u32, u64)>,
 }
 
-/// Functions, and calls of the first. A function's name is `%fN`, where N is its index.
+/// Functions, and calls of the first.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// The functions.
@@ -241,15 +240,6 @@ pub struct Seen {
     pub trapped: usize,
 }
 
-impl Seen {
-    /// Adds the counts of `other`.
-    pub fn add(&mut self, other: Self) {
-        self.calls += other.calls;
-        self.returned += other.returned;
-        self.trapped += other.trapped;
-    }
-}
-
 /// Compares compilers and evaluator on a case. `turn` selects the compilers that are not used for
 /// every seed. Calls with undefined behavior or too many instructions are not compared.
 ///
@@ -304,7 +294,7 @@ fn compare(case: &Case, outcomes: &[Outcome], isa: &Arc<Isa>) -> Result<(), (Kin
         }
         call_one(&mut program, first, call, ended, after).map_err(|found| {
             let results = ended.as_deref().unwrap_or_default();
-            let line = operations::run_line("%f0", first, &call.args, results);
+            let line = operations::run_line(first, &call.args, results);
             let (stop, memory) = (ended.as_ref().err(), call.memory);
             let message = format!("{line}\nstop {stop:?}, memory {memory:x?}\n{found}");
             (Kind::Mismatch, message)
@@ -331,7 +321,8 @@ fn call_one(
         program.write_memory(low, &before).map_err(|error| error.to_string())?;
     }
     let args = host_list(&func.signature.params, &call.args);
-    match (program.call("f0", &args), ended) {
+    let name = func.name.to_string();
+    match (program.call(name.trim_start_matches('%'), &args), ended) {
         (Ok(values), Ok(results)) => {
             let wanted = host_list(&func.signature.returns, results);
             let same = |(a, b): (&DataValue, &DataValue)| a.bitwise_eq(b);
@@ -359,8 +350,7 @@ fn call_one(
 }
 
 /// Reduces a failing case to one call and smaller functions.
-pub fn shrink(mut case: Case, configs: &[Config], failure: &Failure) -> Case {
-    let fails = |case: &Case| check(case, configs, 0).is_err_and(|other| other.same_kind(failure));
+fn shrink(mut case: Case, fails: impl Fn(&Case) -> bool) -> Case {
     for call in case.calls.clone() {
         let mut one = case.clone();
         one.calls = vec![call];
@@ -386,26 +376,29 @@ pub fn shrink(mut case: Case, configs: &[Config], failure: &Failure) -> Case {
     case
 }
 
-/// Generates a case from bytes and checks it. Shrinks a failing case.
+/// Checks a case, and shrinks it if the check fails. Returns the report of the shrunk case for a
+/// human reader as an error.
+fn check_or_shrink<T>(case: Case, check: impl Fn(&Case) -> Result<T, Failure>) -> Result<T, String> {
+    let failure = match check(&case) {
+        Ok(result) => return Ok(result),
+        Err(failure) => failure,
+    };
+    let fails = |case: &Case| check(case).is_err_and(|other| other.same_kind(&failure));
+    let small = match failure.kind {
+        Kind::Generator => case,
+        _ => shrink(case, fails),
+    };
+    let failure = check(&small).err().unwrap_or(failure);
+    Err(format!("{failure}\n\n{}", small.text()))
+}
+
+/// Checks a case, and shrinks it if it fails.
 ///
 /// # Errors
 ///
 /// Returns a report of the shrunk case for a human reader. Without memory, it is a filetest.
-pub fn run(strategy: Strategy, data: &[u8], configs: &[Config], turn: u64) -> Result<Seen, String> {
-    let Some((_, isa)) = configs.first() else {
-        return Ok(Seen::default());
-    };
-    let case = strategy.case(data, isa);
-    let failure = match check(&case, configs, turn) {
-        Ok(seen) => return Ok(seen),
-        Err(failure) => failure,
-    };
-    let small = match failure.kind {
-        Kind::Generator => case,
-        _ => shrink(case, configs, &failure),
-    };
-    let failure = check(&small, configs, 0).err().unwrap_or(failure);
-    Err(format!("{failure}\n\n{}", small.text()))
+pub fn run(case: Case, configs: &[Config], turn: u64) -> Result<Seen, String> {
+    check_or_shrink(case, |case| check(case, configs, turn))
 }
 
 /// The body of the cargo-fuzz targets of the strategies.
@@ -416,5 +409,6 @@ pub fn run(strategy: Strategy, data: &[u8], configs: &[Config], turn: u64) -> Re
 pub fn exercise(strategy: Strategy, data: &[u8]) {
     static CONFIGS: LazyLock<Result<Vec<Config>, String>> = LazyLock::new(configs);
     let configs = CONFIGS.as_ref().unwrap_or_else(|error| panic!("{error}"));
-    run(strategy, data, configs, 0).unwrap_or_else(|report| panic!("{report}"));
+    let Some((_, isa)) = configs.first() else { return };
+    run(strategy.case(data, isa), configs, 0).unwrap_or_else(|report| panic!("{report}"));
 }

@@ -1,20 +1,19 @@
-//! Filetests for single operations on vectors, generated at run time with results from
-//! [`eval`].
+//! Cases of single operations on vectors, generated at run time.
 //!
 //! Each of the `TEMPLATES` is written for each vector type that has its instructions. Operands are
 //! registers, splatted scalars or constants. Values are edge cases of the type, pairs of equal or
 //! adjacent values, vectors that are equal in all lanes but one, and random numbers. The text of a
 //! function is the seed of its random numbers. Floats are passed and returned as integer lanes.
 
-use crate::eval::{self, Lanes, Memory};
-use crate::lane::{Arithmetic, signed, truncate};
+use crate::eval::Lanes;
+use crate::lane::{Arithmetic, truncate};
 use crate::random::{Dice, bytes};
+use crate::{Call, Case, Floats, expected, host_list};
 use arbitrary::Unstructured;
-use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
-use cranelift_codegen::ir::{Function, Type, types};
+use cranelift_codegen::ir::{AbiParam, Function, Type, types};
 use cranelift_codegen::settings;
+use naplespu_filetests::lanes::display;
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 /// A generated file.
 pub struct VectorFile {
@@ -212,66 +211,43 @@ fn vectors() -> impl Iterator<Item = Type> {
     TYPES.iter().flat_map(of)
 }
 
-/// A function with calls.
+/// An operation of a type.
 pub struct Operation {
-    /// The file that it belongs to.
-    pub file: String,
-    /// The function.
-    pub func: Function,
-    /// Its text.
+    /// The type.
+    pub ty: Type,
+    /// The text of the first function.
     pub text: String,
-    /// Arguments and results of the calls.
-    pub calls: Vec<(Vec<Lanes>, Vec<Lanes>)>,
-}
-
-/// Returns the lanes of a value as a run line has them.
-pub fn show(ty: Type, lanes: &[u128]) -> String {
-    let lane = |&lane: &u128| match ty.lane_type() {
-        types::F32 => Ieee32::with_bits(lane as u32).to_string(),
-        types::F64 => Ieee64::with_bits(lane as u64).to_string(),
-        _ => signed(ty.lane_bits(), lane).to_string(),
-    };
-    let lanes: Vec<String> = lanes.iter().map(lane).collect();
-    match ty.is_vector() {
-        true => format!("[{}]", lanes.join(" ")),
-        false => lanes.concat(),
-    }
+    /// The functions and calls; each call returns.
+    pub case: Case,
 }
 
 /// Returns a run line.
-pub fn run_line(name: &str, func: &Function, args: &[Lanes], results: &[Lanes]) -> String {
-    let list = |params: &[cranelift_codegen::ir::AbiParam], values: &[Lanes]| -> Vec<String> {
-        let values = params.iter().zip(values);
-        values.map(|(param, lanes)| show(param.value_type, lanes)).collect()
+pub fn run_line(func: &Function, args: &[Lanes], results: &[Lanes]) -> String {
+    let list = |params: &[AbiParam], values| display(&host_list(params, values), params).join(", ");
+    let results = match func.signature.returns.as_slice() {
+        [one] => list(&[*one], results),
+        all => format!("[{}]", list(all, results)),
     };
-    let (args, results) = (
-        list(&func.signature.params, args),
-        list(&func.signature.returns, results),
-    );
-    let results = match results.as_slice() {
-        [one] => one.clone(),
-        all => format!("[{}]", all.join(", ")),
-    };
-    format!("; run: {name}({}) == {results}", args.join(", "))
+    format!(
+        "; run: {}({}) == {results}",
+        func.name,
+        list(&func.signature.params, args)
+    )
 }
 
-/// Returns the generated files.
+/// Returns a filetest of the operations of each type, with results from the evaluator.
 pub fn vector_files() -> Vec<VectorFile> {
     let mut files: BTreeMap<String, String> = BTreeMap::new();
-    for operation in operations() {
-        let header = || format!("test run\ntarget naplespu strict_float=true\n\n; {}.\n", operation.file);
-        let text = files.entry(operation.file.clone()).or_insert_with(header);
-        // Writing to a string cannot fail.
-        let _ = write!(text, "\n{}", operation.text);
-        let name = operation.func.name.to_string();
-        for (args, results) in &operation.calls {
-            let _ = writeln!(text, "{}", run_line(&name, &operation.func, args, results));
+    for Operation { ty, text, case } in operations() {
+        let header = || "test run\ntarget naplespu strict_float=true\n".to_owned();
+        let file = files.entry(format!("{ty}.clif")).or_insert_with(header);
+        *file += &format!("\n{text}");
+        for call in &case.calls {
+            let results = expected(&case, call, Arithmetic::Ieee).0.unwrap_or_default();
+            *file += &format!("{}\n", run_line(&case.functions[0], &call.args, &results));
         }
     }
-    let file = |(name, text)| VectorFile {
-        name: format!("{name}.clif"),
-        text,
-    };
+    let file = |(name, text)| VectorFile { name, text };
     files.into_iter().map(file).collect()
 }
 
@@ -280,7 +256,7 @@ pub fn operations() -> Vec<Operation> {
     let mut all = Vec::new();
     for ty in vectors() {
         let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
-        let mut known: Vec<Function> = Vec::new();
+        let mut callee = None;
         for [names, params, results, body] in templates() {
             for name in names.split('|') {
                 for texts in substituted([&params, &results, &body], name, ty) {
@@ -292,20 +268,14 @@ pub fn operations() -> Vec<Operation> {
                         format!("_{number}")
                     };
                     let text = function_text(&format!("{label}_{ty}{suffix}"), &texts);
-                    let file = match (label, ty) {
-                        ("call", types::I8X16) => format!("isub_{ty}"),
-                        (_, types::I8X16) => format!("{label}_{ty}"),
-                        ("call", _) if ty.lane_count() == 16 => "isub".to_owned(),
-                        _ if ty.lane_count() == 16 => label.to_owned(),
-                        _ => ty.to_string(),
+                    let Some(case) = case(&text, callee.as_ref(), ty) else {
+                        continue;
                     };
-                    if let Some(operation) = operation(file, text, &known, ty) {
-                        *number += 1;
-                        if number == &1 && label == "isub" {
-                            known.push(operation.func.clone());
-                        }
-                        all.push(operation);
+                    *number += 1;
+                    if number == &1 && label == "isub" {
+                        callee = case.functions.first().cloned();
                     }
+                    all.push(Operation { ty, text, case });
                 }
             }
         }
@@ -386,6 +356,7 @@ fn substituted(texts: [&str; 3], name: &str, ty: Type) -> Vec<[String; 3]> {
     let vector: Lanes = (0..count)
         .map(|lane| truncate(width, 0x0123_4567_89ab_cdef_u128.rotate_left(8 * lane)))
         .collect();
+    let int = [AbiParam::new(ty.as_int())];
     let texts_of = |all: &[u32]| -> Vec<String> { all.iter().map(ToString::to_string).collect() };
     let floats = ["0.0", "0x1.0p2", "-0x1.0p0", "+NaN", "+Inf", "-0.0"];
     let mut lanes = vec![0, count / 2, count - 1];
@@ -395,7 +366,7 @@ fn substituted(texts: [&str; 3], name: &str, ty: Type) -> Vec<[String; 3]> {
         ("$C", constants.map(|number| number.to_string()).collect()),
         ("$BY", texts_of(&[0, 1, width - 1, width, width + 3, 100])),
         ("$LANE", texts_of(&lanes)),
-        ("$V", vec![show(ty.as_int(), &vector)]),
+        ("$V", display(&host_list(&int, &[vector]), &int)),
         ("$U", same.map(|other| other.to_string()).collect()),
     ];
     match choices.iter().find(|(mark, _)| body.contains(mark)) {
@@ -450,9 +421,9 @@ fn function_text(name: &str, [params, results, body]: &[String; 3]) -> String {
     text
 }
 
-/// Returns the operation with calls, or `None` if CLIF or the evaluator does not have it.
-fn operation(file: String, text: String, known: &[Function], ty: Type) -> Option<Operation> {
-    let func = cranelift_reader::parse_functions(&text).ok()?.pop()?;
+/// Returns the function with calls, or `None` if CLIF or the evaluator does not have an instruction.
+fn case(text: &str, callee: Option<&Function>, ty: Type) -> Option<Case> {
+    let func = cranelift_reader::parse_functions(text).ok()?.pop()?;
     let flags = settings::Flags::new(settings::builder());
     cranelift_codegen::verify_function(&func, &flags).ok()?;
     let params: Vec<Type> = func.signature.params.iter().map(|param| param.value_type).collect();
@@ -465,24 +436,24 @@ fn operation(file: String, text: String, known: &[Function], ty: Type) -> Option
         (false, 1, true) => 1,
         (false, _, _) => 4,
     };
-    let functions: Vec<Function> = [&func].into_iter().chain(known).cloned().collect();
-    let mut calls = Vec::new();
     let seed = text.bytes().fold(7, |hash: u64, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
     let data = bytes(seed);
     let mut source = Unstructured::new(&data);
-    for run in 0..runs {
-        let args = arguments(&mut Dice(&mut source), ty, &params, run);
-        let results = eval::call(&functions, Arithmetic::Ieee, &args, &mut Memory::default(), 100_000).ok()?;
-        calls.push((args, results));
-    }
-    Some(Operation {
-        file,
-        func,
-        text,
+    let call = |run| Call {
+        args: arguments(&mut Dice(&mut source), ty, &params, run),
+        memory: None,
+    };
+    let calls = (0..runs).map(call).collect();
+    let callee = callee.filter(|_| text.contains("fn0")).cloned();
+    let case = Case {
+        functions: [func].into_iter().chain(callee).collect(),
         calls,
-    })
+        floats: Floats::Strict,
+    };
+    let returns = |call| expected(&case, call, Arithmetic::Ieee).0.is_ok();
+    case.calls.iter().all(returns).then_some(case)
 }
 
 /// Chooses arguments. Vectors are edge cases, near one another, or equal in all lanes but one.

@@ -1,20 +1,22 @@
 //! Random programs against the evaluator: results, traps and memory.
 //!
 //! A failure prints its seed and the shrunk functions. `NAPLESPU_FUZZ_SEED=n` runs only that seed.
-//! `NAPLESPU_FUZZ_CASES=n` runs n cases instead of the number of each test, counted from seed 0.
-//! `cargo run --release -p naplespu-fuzz --example programs` runs new seeds for some time.
+//! `NAPLESPU_FUZZ_CASES=n` runs n cases instead of the number of each test, counted from seed 0 or
+//! from `NAPLESPU_FUZZ_SEED`. With `NAPLESPU_FUZZ_SHOW` each test prints its programs.
 
+use cranelift_codegen::Context;
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{AbiParam, Function, types};
 use cranelift_interpreter::environment::FunctionStore;
-use cranelift_interpreter::interpreter::{Interpreter, InterpreterState};
-use cranelift_interpreter::step::{ControlFlow, CraneliftTrap};
-use naplespu_filetests::interpret;
+use cranelift_naplespu::Isa;
+use cranelift_naplespu::passes::Stage;
+use cranelift_naplespu::remarks::LoopOutcome;
+use naplespu_filetests::interpret::{self, InterpretError};
 use naplespu_fuzz::eval::{self, Lanes, Stop};
 use naplespu_fuzz::lane::Arithmetic;
-use naplespu_fuzz::shares::Shares;
-use naplespu_fuzz::{self as fuzz, Call, Seen, Strategy, operations, programs, seeds};
-use naplespu_reader::panics::caught;
+use naplespu_fuzz::{self as fuzz, Case, Seen, Strategy, operations, programs, seeds};
+use naplespu_reader::panics::silence_caught;
+use std::collections::BTreeSet;
 
 /// Texts that some programs must contain, besides the opcodes of the evaluator.
 const STATEMENTS: &str = "func_addr|trapnz|trapz|call fn|call_indirect|brif|br_table|uload8|istore16|store aligned\
@@ -24,15 +26,26 @@ const STATEMENTS: &str = "func_addr|trapnz|trapz|call fn|call_indirect|brif|br_t
 /// Compares compilers and evaluator. Calls that are not compared must be rare.
 fn hold(strategy: Strategy, cases: u64) {
     let configs = fuzz::configs().unwrap();
-    let run = |seed| fuzz::run(strategy, &fuzz::bytes(seed), &configs, seed);
+    let shows = std::env::var_os("NAPLESPU_FUZZ_SHOW").is_some();
+    let run = |seed| {
+        let case = strategy.case(&fuzz::bytes(seed), &configs[0].1);
+        if shows {
+            println!("; seed {seed}\n{}", case.text());
+        }
+        fuzz::run(case, &configs, seed)
+    };
     let all = seeds::check(cases, run).unwrap_or_else(|reports| panic!("{reports}"));
-    let (count, mut seen) = (all.len(), Seen::default());
-    all.into_iter().for_each(|one| seen.add(one));
-    println!("{seen:?}");
-    let compared = seen.returned + seen.trapped;
-    assert!(count < 50 || compared * 10 > seen.calls * 7, "{seen:?}");
+    let sum = |of: fn(&Seen) -> usize| all.iter().map(of).sum::<usize>();
+    let (calls, returned, trapped) = (
+        sum(|seen| seen.calls),
+        sum(|seen| seen.returned),
+        sum(|seen| seen.trapped),
+    );
+    let counts = format!("{calls} calls, {returned} return, {trapped} trap");
+    println!("{counts}");
+    assert!(all.len() < 50 || (returned + trapped) * 10 > calls * 7, "{counts}");
     if strategy != Strategy::Vectors {
-        assert!(count < 50 || seen.trapped * 100 > seen.calls, "{seen:?}");
+        assert!(all.len() < 50 || trapped * 100 > calls, "{counts}");
     }
 }
 
@@ -51,25 +64,57 @@ fn loops() {
     hold(Strategy::Loops, 1200);
 }
 
+/// Returns the effects of the loop passes on the first function of a case.
+fn effects(case: &Case, isa: &Isa) -> BTreeSet<&'static str> {
+    let mut ctx = Context::for_function(case.functions[0].clone());
+    let request = [Stage::Bits, Stage::Versioning, Stage::Selects, Stage::Unroll];
+    let code = isa.compile_with_stages(&mut ctx, &mut Default::default(), request.into_iter().collect());
+    let code = code.unwrap();
+    let text = |stage: Stage| {
+        code.stages
+            .iter()
+            .find(|(name, _)| *name == stage)
+            .map(|stage| &stage.1)
+    };
+    let mut all = vec![
+        ("versioned", text(Stage::Bits) != text(Stage::Versioning)),
+        ("unrolled", text(Stage::Selects) != text(Stage::Unroll)),
+    ];
+    for remark in &code.loops {
+        if let LoopOutcome::Vectorised(how) = &remark.outcome {
+            all.extend([
+                ("vectorised", true),
+                ("checked", how.alignment_check && how.overlap_checks > 0),
+                ("unaligned", how.unaligned_loads > 0),
+                ("reductions", how.reductions > 0),
+            ]);
+        }
+    }
+    all.into_iter()
+        .filter_map(|(name, holds)| holds.then_some(name))
+        .collect()
+}
+
 /// The generated loops reach the passes that they are meant for.
 #[test]
 fn loops_reach_the_passes() {
     let configs = fuzz::configs().unwrap();
-    let (_, speed) = configs
-        .iter()
-        .find(|(name, _)| name.contains("opt_level=speed"))
-        .unwrap();
-    let mut all = Shares::default();
-    for seed in 0..200 {
-        all.add(&Strategy::Loops.case(&fuzz::bytes(seed), speed), speed)
-            .unwrap();
+    let speed = configs.iter().find(|(name, _)| name.contains("opt_level=speed"));
+    let (_, speed) = speed.unwrap();
+    let effects = |seed| effects(&Strategy::Loops.case(&fuzz::bytes(seed), speed), speed);
+    let all: Vec<BTreeSet<&str>> = (0..200).map(effects).collect();
+    for (name, least) in [
+        ("vectorised", 30),
+        ("checked", 10),
+        ("unaligned", 8),
+        ("reductions", 8),
+        ("versioned", 12),
+        ("unrolled", 120),
+    ] {
+        let count = all.iter().filter(|effects| effects.contains(name)).count();
+        println!("{count} programs are {name}");
+        assert!(count >= least, "{count} programs are {name}");
     }
-    println!("{all:?}");
-    assert!(
-        all.vectorised >= 30 && all.checked >= 10 && all.unaligned >= 8 && all.reductions >= 8,
-        "{all:?}"
-    );
-    assert!(all.versioned >= 12 && all.unrolled >= 120, "{all:?}");
 }
 
 /// The generated programs have all instructions that the evaluator supports.
@@ -95,23 +140,17 @@ fn programs_have_all_instructions() {
 /// The results of a call, or why it does not return.
 type Outcome = Result<Vec<Lanes>, Stop>;
 
-/// Arguments of calls with their outcomes.
-type Calls = Vec<(Vec<Lanes>, Outcome)>;
-
 /// Returns the lanes of the results, or the trap. Returns `None` if the interpreter does not support
 /// an instruction, or panics.
 fn interpreted(func: &Function, args: &[Lanes]) -> Option<Outcome> {
     let mut store = FunctionStore::default();
-    store.add(func.name.to_string(), func);
+    let name = func.name.to_string();
+    store.add(name.clone(), func);
     let params = func.signature.params.iter().zip(args);
     let value = |(param, lanes): (&AbiParam, &Lanes)| {
         DataValue::read_from_slice_le(&eval::to_bytes(param.value_type, lanes), param.value_type)
     };
     let args: Vec<DataValue> = params.map(value).collect();
-    let call = || {
-        let state = InterpreterState::default().with_function_store(store);
-        Interpreter::new(state).call_by_name(&func.name.to_string(), &args)
-    };
     let lanes = |(value, param): (&DataValue, &AbiParam)| {
         let mut bytes = vec![0; value.ty().bytes() as usize];
         value.write_to_slice_le(&mut bytes);
@@ -119,13 +158,16 @@ fn interpreted(func: &Function, args: &[Lanes]) -> Option<Outcome> {
         let has_type = value.ty().bytes() == param.value_type.bytes();
         has_type.then(|| eval::from_bytes(param.value_type, &bytes))
     };
-    match caught(call) {
-        Ok(Ok(ControlFlow::Return(values))) => {
+    match interpret::call(&store, &name, &args, 100_000) {
+        Ok(values) => {
             let results = values.iter().zip(&func.signature.returns);
             results.map(lanes).collect::<Option<Vec<_>>>().map(Ok)
         }
-        Ok(Ok(ControlFlow::Trap(CraneliftTrap::User(code)))) => Some(Err(Stop::Trapped(code))),
-        _ => None,
+        Err(InterpretError::Trap(text)) => {
+            let code = text.strip_prefix("user code: ")?.parse().ok()?;
+            Some(Err(Stop::Trapped(code)))
+        }
+        Err(_) => None,
     }
 }
 
@@ -149,33 +191,25 @@ fn without_nans(func: &Function, outcome: Outcome) -> Outcome {
 /// of at most 128 bits, except where the interpreter is wrong.
 #[test]
 fn evaluator_agrees_with_the_interpreter() {
-    super::silence_caught_panics();
+    silence_caught();
     let configs = fuzz::configs().unwrap();
-    let mut all: Vec<(Function, Calls)> = Vec::new();
-    for operation in operations::operations() {
-        let calls = operation.calls.into_iter().map(|(args, results)| (args, Ok(results)));
-        all.push((operation.func, calls.collect()));
-    }
-    for case in programs::instructions(&configs[0].1) {
-        let outcome = |call: &Call| (call.args.clone(), fuzz::expected(&case, call, Arithmetic::Ieee).0);
-        let calls = case.calls.iter().map(outcome).collect();
-        all.push((case.functions[0].clone(), calls));
-    }
+    let operations = operations::operations().into_iter().map(|operation| operation.case);
     let (mut compared, mut unknown, mut failures) = (0, 0, Vec::new());
-    for (func, calls) in all {
+    for case in operations.chain(programs::instructions(&configs[0].1)) {
+        let func = &case.functions[0];
         let text = func.display().to_string();
         let mut types = func.signature.params.iter().chain(&func.signature.returns);
         let mut insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
-        let is_wrong = insts.any(|inst| interpret::is_wrong(&func, inst));
+        let is_wrong = insts.any(|inst| interpret::is_wrong(func, inst));
         if is_wrong || types.any(|param| param.value_type.bytes() > 16) {
             continue;
         }
-        for (args, outcome) in calls {
-            let found = interpreted(&func, &args);
+        for call in &case.calls {
+            let (found, args) = (interpreted(func, &call.args), &call.args);
             compared += usize::from(found.is_some());
             unknown += usize::from(found.is_none());
-            let wanted = without_nans(&func, outcome);
-            match found.map(|found| without_nans(&func, found)) {
+            let wanted = without_nans(func, fuzz::expected(&case, call, Arithmetic::Ieee).0);
+            match found.map(|found| without_nans(func, found)) {
                 Some(found) if found != wanted => {
                     failures.push(format!("{args:x?}: {wanted:x?}, interpreter {found:x?}\n{text}"));
                     break;

@@ -8,12 +8,13 @@
 //! `NAPLESPU_FUZZ_CASES=n` changes the number of cases, counted from seed 0.
 
 use naplespu_fuzz::{self as fuzz, compiles, seeds};
+use naplespu_reader::panics::silence_caught;
 
 #[test]
 fn never_panics() {
     // The generator queries Cranelift for types that it cannot compute; Cranelift panics, and the
     // generator catches the panic.
-    super::silence_caught_panics();
+    silence_caught();
     let configs = compiles::configs().unwrap();
     let all = seeds::check(20_000, |seed| compiles::run(&fuzz::bytes(seed), &configs));
     let all = all.unwrap_or_else(|reports| panic!("{reports}"));
