@@ -9,7 +9,7 @@
 //! More than half of the functions are tame: they avoid opcodes and types that this target refuses.
 //! The others use everything, and nearly all of them are refused.
 
-use crate::instruction::{CONVENTIONS, Generator};
+use crate::instruction::{CONVENTIONS, Generator, types_of};
 use crate::random::Dice;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::dominator_tree::DominatorTree;
@@ -137,7 +137,7 @@ impl Generator<'_, '_, '_> {
             };
             let targets = (0..targets).map(target).collect();
             let params: Vec<Type> = match index {
-                0 => self.func.signature.params.iter().map(|p| p.value_type).collect(),
+                0 => types_of(&self.func.signature.params),
                 _ => (0..self.dice.range(0, 3)).map(|_| self.ty()).collect(),
             };
             for ty in params {

@@ -88,6 +88,11 @@ pub const CONVENTIONS: [CallConv; 8] = [
     CallConv::AppleAarch64,
 ];
 
+/// Returns the types of parameters or results.
+pub fn types_of(params: &[AbiParam]) -> Vec<Type> {
+    params.iter().map(|param| param.value_type).collect()
+}
+
 /// Returns all opcodes that do not end a block.
 pub fn straight_opcodes() -> impl Iterator<Item = Opcode> {
     let ends = |opcode: &Opcode| opcode.is_terminator() || opcode.is_branch();
@@ -204,12 +209,9 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
     /// Returns a value of the type: usually one in scope, where recent values are more frequent, or
     /// a constant. Returns `None` if neither exists.
     pub fn value(&mut self, ty: Type) -> Option<Value> {
-        let fitting: Vec<Value> = {
-            let of_type = self.scope.iter().filter(|&&v| self.func.dfg.value_type(v) == ty);
-            of_type.copied().collect()
-        };
-        let constants = self.menu.as_ref().is_none_or(|menu| menu.constants);
-        if !fitting.is_empty() && (!constants || self.dice.chance(9, 10)) {
+        let is_fitting = |value: &Value| self.type_of(*value) == ty;
+        let fitting: Vec<Value> = self.scope.iter().copied().filter(is_fitting).collect();
+        if !fitting.is_empty() && (!self.has_constants() || self.dice.chance(9, 10)) {
             let recent = match self.dice.chance(2, 3) {
                 true => fitting.len().saturating_sub(5),
                 false => 0,
@@ -217,6 +219,11 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
             return Some(self.dice.one_of(&fitting[recent..]));
         }
         self.number_of(ty).or(fitting.first().copied())
+    }
+
+    /// Returns whether values may be constants.
+    fn has_constants(&self) -> bool {
+        self.menu.as_ref().is_none_or(|menu| menu.constants)
     }
 
     /// Adds a random constant, if the type has constants.
@@ -231,18 +238,30 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
         all.iter().map(|&ty| self.value(ty)).collect()
     }
 
+    /// Returns a value of the type, which has constants or values in scope.
+    pub fn any(&mut self, ty: Type) -> Value {
+        match self.value(ty) {
+            Some(value) => value,
+            None => self.int(ty, 1),
+        }
+    }
+
+    /// Returns the low bits of a value of the type.
+    pub fn low_bits(&mut self, ty: Type, mask: i64) -> Value {
+        let (value, mask) = (self.any(ty), self.int(ty, mask));
+        self.cursor().ins().band(value, mask)
+    }
+
     /// Returns the result of a comparison of values of one type, as an i8.
     pub fn compare(&mut self) -> Value {
         let ty = match self.ty() {
             ty if ty.is_vector() => types::I32,
             ty => ty,
         };
-        let zero = |own: &mut Self| own.int(types::I8, 0);
         let (Some(a), Some(mut b)) = (self.value(ty), self.value(ty)) else {
-            return zero(self);
+            return self.int(types::I8, 0);
         };
-        let constants = self.menu.as_ref().is_none_or(|menu| menu.constants);
-        if ty.is_int() && constants && self.dice.chance(1, 3) {
+        if ty.is_int() && self.has_constants() && self.dice.chance(1, 3) {
             let number = self.dice.range(-3, 200);
             b = self.int(ty, number);
         }
@@ -280,8 +299,7 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
                 if ty.is_int() && !ty.is_vector() && self.dice.chance(1, 12) =>
             {
                 let mask = self.dice.one_of(&[1, 3, 4, 6, 15, 48, 127]);
-                let (value, mask) = (self.value(ty)?, self.int(ty, mask));
-                Some(self.cursor().ins().band(value, mask))
+                Some(self.low_bits(ty, mask))
             }
             _ => None,
         }
@@ -291,11 +309,8 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
     fn free_type(&mut self, opcode: Opcode, ctrl: Type, contains: &dyn Fn(Type) -> bool) -> Option<Type> {
         if let Some(menu) = &self.menu {
             let in_scope = self.scope.iter().map(|&value| self.type_of(value));
-            let all: Vec<Type> = in_scope.chain(menu.types.iter().copied()).collect();
-            let all: Vec<Type> = all
-                .into_iter()
-                .filter(|&ty| contains(ty) && fits(opcode, ctrl, ty))
-                .collect();
+            let all = in_scope.chain(menu.types.iter().copied());
+            let all: Vec<Type> = all.filter(|&ty| contains(ty) && fits(opcode, ctrl, ty)).collect();
             return (!all.is_empty()).then(|| self.dice.one_of(&all));
         }
         Some(self.ty_in(contains))
@@ -347,16 +362,11 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
             caught(|| constraints.result_type(index, ctrl)).ok()?;
         }
         let data = self.data(opcode, ctrl, &args)?;
-        let inst = self.append(data, ctrl);
+        let inst = self.cursor().ins().build(data, ctrl).0;
         let is_refused = self.tame && refuses(&self.func, inst, self.isa);
-        let mut results = self
-            .func
-            .dfg
-            .inst_results(inst)
-            .iter()
-            .map(|&result| self.type_of(result).lane_type());
+        let is_half = |&result: &Value| matches!(self.type_of(result).lane_type(), types::F16 | types::F128);
         let has_unknown = self.menu.is_some()
-            && (results.any(|ty| matches!(ty, types::F16 | types::F128)) || !eval::supports(&self.func, inst));
+            && (self.func.dfg.inst_results(inst).iter().any(is_half) || !eval::supports(&self.func, inst));
         if is_refused || has_unknown {
             self.func.layout.remove_inst(inst);
             return None;
@@ -368,11 +378,6 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
     /// Puts the results of an instruction into scope.
     pub fn push_results(&mut self, inst: Inst) {
         self.scope.extend(self.func.dfg.inst_results(inst));
-    }
-
-    /// Appends an instruction to the current block.
-    pub fn append(&mut self, data: InstructionData, ctrl: Type) -> Inst {
-        self.cursor().ins().build(data, ctrl).0
     }
 
     /// Chooses a signature with the calling convention.
@@ -444,36 +449,38 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
         let mut flags = MemFlagsData::new();
         if self.menu.is_some() {
             flags.set_endianness(Endianness::Little);
-            return self.func.dfg.mem_flags.insert(flags).ok();
+        } else {
+            if self.dice.chance(1, 8) {
+                let little = self.dice.chance(1, 2);
+                flags.set_endianness(if little { Endianness::Little } else { Endianness::Big });
+            }
+            if opcode != Opcode::Bitcast {
+                self.promises(&mut flags);
+            }
         }
-        if self.dice.chance(1, 8) {
-            let little = self.dice.chance(1, 2);
-            flags.set_endianness(if little { Endianness::Little } else { Endianness::Big });
-        }
-        if opcode == Opcode::Bitcast {
-            return self.func.dfg.mem_flags.insert(flags).ok();
-        }
-        if self.dice.chance(1, 2) {
-            flags.set_aligned();
-        }
-        if self.dice.chance(1, 4) {
-            flags.set_readonly();
-        }
-        if self.dice.chance(1, 4) {
-            flags.set_notrap();
+        self.func.dfg.mem_flags.insert(flags).ok()
+    }
+
+    /// Adds the flags of an access that do not change its value.
+    fn promises(&mut self, flags: &mut MemFlagsData) {
+        for (times, of, set) in [
+            (1, 2, MemFlagsData::set_aligned as fn(&mut MemFlagsData)),
+            (1, 4, MemFlagsData::set_readonly),
+            (1, 4, MemFlagsData::set_notrap),
+            (1, 6, MemFlagsData::set_can_move),
+        ] {
+            if self.dice.chance(times, of) {
+                set(flags);
+            }
         }
         if self.dice.chance(1, 6) {
-            flags.set_can_move();
-        }
-        if self.dice.chance(1, 6) {
-            flags = flags.with_trap_code(Some(TrapCode::unwrap_user(self.dice.range(1, 200))));
+            *flags = flags.with_trap_code(Some(TrapCode::unwrap_user(self.dice.range(1, 200))));
         }
         if self.dice.chance(1, 6) {
             let user_id = self.dice.one_of(&[0, 1, 2, 68, 77]);
             let region = self.region(user_id, "region");
             flags.set_alias_region(Some(region));
         }
-        self.func.dfg.mem_flags.insert(flags).ok()
     }
 
     /// Returns the alias region with a number.
@@ -518,9 +525,7 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
 
     /// Chooses arguments for a signature.
     pub fn arguments(&mut self, signature: SigRef) -> Option<Vec<Value>> {
-        let params = self.func.dfg.signatures[signature].params.iter();
-        let params: Vec<Type> = params.map(|p| p.value_type).collect();
-        self.values(&params)
+        self.values(&types_of(&self.func.dfg.signatures[signature].params))
     }
 
     fn list(&mut self, values: &[Value]) -> ValueList {
@@ -529,45 +534,32 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
 
     /// Builds a call; for a `try_call`, with an exception table whose targets are [`Self::targets`].
     fn call_data(&mut self, opcode: Opcode) -> Option<InstructionData> {
-        use InstructionData as D;
+        use InstructionFormat::{CallIndirect, TryCall, TryCallIndirect};
         let sig_ref = self.callee_signature(opcode.is_return());
         let mut args = self.arguments(sig_ref)?;
-        if matches!(
-            opcode.format(),
-            InstructionFormat::CallIndirect | InstructionFormat::TryCallIndirect
-        ) {
+        let is_indirect = matches!(opcode.format(), CallIndirect | TryCallIndirect);
+        if is_indirect {
             args.insert(0, self.value(types::I32)?);
         }
         let args = self.list(&args);
-        Some(match opcode.format() {
-            InstructionFormat::Call => {
-                let func_ref = self.import(sig_ref);
-                D::Call { opcode, args, func_ref }
-            }
-            InstructionFormat::CallIndirect => D::CallIndirect { opcode, args, sig_ref },
-            InstructionFormat::TryCall => {
-                let (exception, func_ref) = (self.exception_table(sig_ref)?, self.import(sig_ref));
-                D::TryCall {
-                    opcode,
-                    args,
-                    func_ref,
-                    exception,
-                }
-            }
-            _ => {
-                let exception = self.exception_table(sig_ref)?;
-                D::TryCallIndirect {
-                    opcode,
-                    args,
-                    exception,
-                }
-            }
+        let exception = match opcode.format() {
+            TryCall | TryCallIndirect => Some(self.exception_table(sig_ref)?),
+            _ => None,
+        };
+        let func_ref = (!is_indirect).then(|| self.import(sig_ref));
+        macro_rules! of {
+            ($format:ident, $($field:ident),*) => { InstructionData::$format { opcode, args, $($field),* } };
+        }
+        Some(match (func_ref, exception) {
+            (Some(func_ref), None) => of!(Call, func_ref),
+            (Some(func_ref), Some(exception)) => of!(TryCall, func_ref, exception),
+            (None, None) => of!(CallIndirect, sig_ref),
+            (None, Some(exception)) => of!(TryCallIndirect, exception),
         })
     }
 
     fn exception_table(&mut self, signature: SigRef) -> Option<ExceptionTable> {
-        let results = self.func.dfg.signatures[signature].returns.iter();
-        let results: Vec<Type> = results.map(|result| result.value_type).collect();
+        let results = types_of(&self.func.dfg.signatures[signature].returns);
         let (&normal, handlers) = self.targets.split_first()?;
         let handlers = handlers.to_vec();
         let normal = self.target(normal, &results)?;
@@ -663,8 +655,7 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
             ),
             F::LoadNoOffset => of!(LoadNoOffset, arg = one?, flags = self.flags_of(opcode)?),
             F::MultiAry => {
-                let types: Vec<Type> = self.func.signature.returns.iter().map(|r| r.value_type).collect();
-                let values = self.values(&types)?;
+                let values = self.values(&types_of(&self.func.signature.returns))?;
                 of!(MultiAry, args = self.list(&values))
             }
             F::NullAry => D::NullAry { opcode },

@@ -6,6 +6,7 @@
 //! function is the seed of its random numbers. Floats are passed and returned as integer lanes.
 
 use crate::eval::Lanes;
+use crate::instruction::types_of;
 use crate::lane::{Arithmetic, truncate};
 use crate::random::{Dice, bytes};
 use crate::{Call, Case, Floats, expected, host_list};
@@ -426,7 +427,7 @@ fn case(text: &str, callee: Option<&Function>, ty: Type) -> Option<Case> {
     let func = cranelift_reader::parse_functions(text).ok()?.pop()?;
     let flags = settings::Flags::new(settings::builder());
     cranelift_codegen::verify_function(&func, &flags).ok()?;
-    let params: Vec<Type> = func.signature.params.iter().map(|param| param.value_type).collect();
+    let params = types_of(&func.signature.params);
     let vectors = params.iter().filter(|ty| ty.is_vector()).count();
     let runs = match (ty.lane_count() == 16, vectors, text.contains("const")) {
         (_, 0, _) => 2,

@@ -14,7 +14,7 @@ mod access;
 mod nest;
 mod params;
 
-use crate::instruction::{Generator, Menu, pure_opcodes};
+use crate::instruction::{Generator, Menu, pure_opcodes, types_of};
 use crate::random::Dice;
 use crate::{Call, Case, Floats};
 use arbitrary::Unstructured;
@@ -89,6 +89,9 @@ struct Base {
     /// The alias region.
     region: u32,
 }
+
+/// A target with arguments.
+type Target<'a> = (Block, &'a [Value]);
 
 /// A loop: its counter and the values that are computed before it.
 #[derive(Clone, Debug)]
@@ -341,6 +344,10 @@ fn vectors(dice: &mut Dice<'_, '_>) -> (Style, Menu) {
     (style, menu)
 }
 
+fn block_args(values: &[Value]) -> Vec<BlockArg> {
+    values.iter().map(|&value| BlockArg::Value(value)).collect()
+}
+
 impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
     fn new(dice: Dice<'u, 'd>, isa: &'a Isa, menu: Menu, style: Style) -> Self {
         Self {
@@ -507,14 +514,13 @@ impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
         self.current = block;
     }
 
-    fn jump(&mut self, (block, values): (Block, &[Value])) {
-        let args: Vec<BlockArg> = values.iter().map(|&value| BlockArg::Value(value)).collect();
-        self.cursor().ins().jump(block, &args);
+    fn jump(&mut self, (block, values): Target<'_>) {
+        self.cursor().ins().jump(block, &block_args(values));
     }
 
-    fn brif(&mut self, test: Value, yes: (Block, &[Value]), no: (Block, &[Value])) {
-        let args = |values: &[Value]| values.iter().map(|&value| BlockArg::Value(value)).collect::<Vec<_>>();
-        self.cursor().ins().brif(test, yes.0, &args(yes.1), no.0, &args(no.1));
+    fn brif(&mut self, test: Value, yes: Target<'_>, no: Target<'_>) {
+        let (yes_args, no_args) = (block_args(yes.1), block_args(no.1));
+        self.cursor().ins().brif(test, yes.0, &yes_args, no.0, &no_args);
     }
 
     fn table(&mut self, index: Value, blocks: &[Block]) {
@@ -540,14 +546,6 @@ impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
         })
     }
 
-    /// Returns a value of the type, which has constants or values in scope.
-    fn any(&mut self, ty: Type) -> Value {
-        match self.value(ty) {
-            Some(value) => value,
-            None => self.int(ty, 1),
-        }
-    }
-
     /// Returns the type of a recent value in scope, or i32.
     fn some_type(&mut self) -> Type {
         match self.scope.len() {
@@ -563,12 +561,6 @@ impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
     fn some_int(&mut self) -> Type {
         let ty = self.some_type();
         if ty.is_int() && !ty.is_vector() { ty } else { types::I32 }
-    }
-
-    /// Returns the low bits of a value of the type.
-    fn low_bits(&mut self, ty: Type, mask: i64) -> Value {
-        let (value, mask) = (self.any(ty), self.int(ty, mask));
-        self.cursor().ins().band(value, mask)
     }
 
     /// Converts a scalar to another type, if the type differs.
@@ -659,8 +651,9 @@ impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
             return;
         };
         let signature = intrinsics::signature(info);
-        let params: Vec<Type> = signature.params.iter().map(|param| param.value_type).collect();
-        let Some(mut args) = self.values(&params) else { return };
+        let Some(mut args) = self.values(&types_of(&signature.params)) else {
+            return;
+        };
         let callee = self.external(ExternalName::testcase(format!("__builtin_npu_{name}")), signature);
         let flags = MemFlagsData::trusted();
         let stores = name == "block_storev16i32_masked";

@@ -2,7 +2,7 @@
 
 use super::access::low_bit;
 use super::params::{self, Count, Param};
-use super::{Base, Loop, Writer};
+use super::{Base, Loop, Target, Writer};
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Block, InstBuilder, TrapCode, Type, Value, types};
 
@@ -31,9 +31,6 @@ enum How {
 
 /// A condition, and whether a branch is taken if it is not 0.
 type Test = (Value, bool);
-
-/// A target with arguments.
-type Target<'a> = (Block, &'a [Value]);
 
 use IntCC::{Equal, NotEqual, SignedLessThan, SignedLessThanOrEqual, UnsignedLessThan, UnsignedLessThanOrEqual};
 
@@ -492,9 +489,9 @@ impl Writer<'_, '_, '_> {
         let Loop { exit, out, .. } = self.open[at].clone();
         let mask = self.dice.one_of(&[7, 15, 31, 63, 127]);
         let test = self.equals_low_bits(mask, 7);
-        let value = |param| match self.dice.chance(1, 3) {
-            true => self.any(self.type_of(param)),
-            false => param,
+        let value = |param| {
+            let ty = self.type_of(param);
+            if self.dice.chance(1, 3) { self.any(ty) } else { param }
         };
         let values: Vec<Value> = out.into_iter().map(value).collect();
         let (on, _) = self.block(&[]);
