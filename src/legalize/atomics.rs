@@ -246,6 +246,10 @@ fn under_machine_lock(
     access: &Access,
     declared: &mut Declared,
 ) -> Result<Option<Value>, CompileError> {
+    let access = &Access {
+        pointer: word_of(cursor, access.pointer),
+        ..*access
+    };
     let unit = access.unit();
     if unit != types::I8 {
         let stack = cursor.ins().get_stack_pointer(types::I32);

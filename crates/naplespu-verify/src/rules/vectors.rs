@@ -4,7 +4,9 @@
 use super::instance::Instance;
 use super::operation::Small;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{ConstantData, InstBuilder as _, InstructionData, MemFlagsData, Opcode, Type, Value, types};
+use cranelift_codegen::ir::{
+    ConstantData, InstBuilder as _, InstructionData, MemFlagsData, Opcode, Type, Value, types,
+};
 use npu_mc::machine::LANES;
 
 /// The types of vectors in memory, except the longest one. Bytes and halves of words in memory are
