@@ -218,8 +218,10 @@ pub struct Operation {
     pub ty: Type,
     /// The text of the first function.
     pub text: String,
-    /// The functions and calls; each call returns.
+    /// The functions and calls.
     pub case: Case,
+    /// The results of each call.
+    pub results: Vec<Vec<Lanes>>,
 }
 
 /// Returns a run line.
@@ -239,13 +241,18 @@ pub fn run_line(func: &Function, args: &[Lanes], results: &[Lanes]) -> String {
 /// Returns a filetest of the operations of each type, with results from the evaluator.
 pub fn vector_files() -> Vec<VectorFile> {
     let mut files: BTreeMap<String, String> = BTreeMap::new();
-    for Operation { ty, text, case } in operations() {
+    for Operation {
+        ty,
+        text,
+        case,
+        results,
+    } in operations()
+    {
         let header = || "test run\ntarget naplespu strict_float=true\n".to_owned();
         let file = files.entry(format!("{ty}.clif")).or_insert_with(header);
         *file += &format!("\n{text}");
-        for call in &case.calls {
-            let results = expected(&case, call, Arithmetic::Ieee).0.unwrap_or_default();
-            *file += &format!("{}\n", run_line(&case.functions[0], &call.args, &results));
+        for (call, results) in case.calls.iter().zip(&results) {
+            *file += &format!("{}\n", run_line(&case.functions[0], &call.args, results));
         }
     }
     let file = |(name, text)| VectorFile { name, text };
@@ -269,14 +276,19 @@ pub fn operations() -> Vec<Operation> {
                         format!("_{number}")
                     };
                     let text = function_text(&format!("{label}_{ty}{suffix}"), &texts);
-                    let Some(case) = case(&text, callee.as_ref(), ty) else {
+                    let Some((case, results)) = case(&text, callee.as_ref(), ty) else {
                         continue;
                     };
                     *number += 1;
                     if number == &1 && label == "isub" {
                         callee = case.functions.first().cloned();
                     }
-                    all.push(Operation { ty, text, case });
+                    all.push(Operation {
+                        ty,
+                        text,
+                        case,
+                        results,
+                    });
                 }
             }
         }
@@ -422,8 +434,9 @@ fn function_text(name: &str, [params, results, body]: &[String; 3]) -> String {
     text
 }
 
-/// Returns the function with calls, or `None` if CLIF or the evaluator does not have an instruction.
-fn case(text: &str, callee: Option<&Function>, ty: Type) -> Option<Case> {
+/// Returns the function with calls and their results, or `None` if CLIF or the evaluator does not have
+/// an instruction.
+fn case(text: &str, callee: Option<&Function>, ty: Type) -> Option<(Case, Vec<Vec<Lanes>>)> {
     let func = cranelift_reader::parse_functions(text).ok()?.pop()?;
     let flags = settings::Flags::new(settings::builder());
     cranelift_codegen::verify_function(&func, &flags).ok()?;
@@ -453,8 +466,9 @@ fn case(text: &str, callee: Option<&Function>, ty: Type) -> Option<Case> {
         calls,
         floats: Floats::Strict,
     };
-    let returns = |call| expected(&case, call, Arithmetic::Ieee).0.is_ok();
-    case.calls.iter().all(returns).then_some(case)
+    let outcomes = case.calls.iter().map(|call| expected(&case, call, Arithmetic::Ieee).0);
+    let results = outcomes.collect::<Result<_, _>>().ok()?;
+    Some((case, results))
 }
 
 /// Chooses arguments. Vectors are edge cases, near one another, or equal in all lanes but one.

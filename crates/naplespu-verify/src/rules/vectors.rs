@@ -113,7 +113,7 @@ fn memory_to_memory(ty: Type) -> Vec<Instance> {
 
 /// Returns the functions that insert constants into vectors of constants.
 fn constant_lanes() -> Vec<Instance> {
-    let all = [types::I8, types::I16, types::I32].map(|lane| lane.by(LANES as u32));
+    let all = [types::I8, types::I16, types::I32].map(|lane| lane.by(LANES));
     let short = [types::I8X8, types::I16X8, types::I32X4].map(Some);
     let mut out = Vec::new();
     for ty in all.into_iter().chain(short).flatten() {
@@ -139,7 +139,7 @@ fn constant_lanes() -> Vec<Instance> {
 /// Returns the instances of vectors.
 pub fn instances() -> Vec<Instance> {
     let mut out = constant_lanes();
-    for ty in TYPES.into_iter().chain(types::I64.by(LANES as u32)) {
+    for ty in TYPES.into_iter().chain(types::I64.by(LANES)) {
         out.extend(memory_to_memory(ty));
     }
     out
