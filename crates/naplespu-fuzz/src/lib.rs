@@ -11,7 +11,7 @@
 //! | [`operations`] | cases of each operation on each vector type |
 //! | [`eval`], [`lane`] | the results of a program, and of an operation on one lane |
 //!
-//! [`check`] compares the results and the memory, and [`shrink`] reduces a failing case. The same
+//! [`check`] compares the results and the memory, and [`run`] also reduces a failing case. The same
 //! body runs under `cargo test` for a fixed number of seeds and under cargo-fuzz without a limit.
 //! This crate is not part of the public contract of the project.
 
