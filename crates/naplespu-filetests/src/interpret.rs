@@ -5,7 +5,7 @@
 
 use super::lines::CallError;
 use cranelift_codegen::data_value::DataValue;
-use cranelift_codegen::ir::{Function, Inst, LibCall, Opcode, types};
+use cranelift_codegen::ir::{Function, Inst, LibCall, Opcode, TrapCode, types};
 use cranelift_interpreter::environment::FunctionStore;
 use cranelift_interpreter::instruction::DfgInstructionContext;
 use cranelift_interpreter::interpreter::{InterpreterState, LibCallValues};
@@ -33,7 +33,12 @@ pub enum InterpretError {
     /// A parameter or result is a vector that Cranelift cannot represent as a value.
     WideVectors,
     /// The program trapped.
-    Trap(String),
+    Trap {
+        /// The trap code, if the trap has one.
+        code: Option<TrapCode>,
+        /// The interpreter's text.
+        message: String,
+    },
     /// The call exceeded this limit of instructions.
     Steps(u64),
     /// The calls exceeded the limit of depth or of frame size.
@@ -51,7 +56,7 @@ impl fmt::Display for InterpretError {
             Self::UnknownFunction(name) => write!(f, "function {name} does not exist"),
             Self::Arguments => f.write_str("the arguments do not match the signature"),
             Self::WideVectors => f.write_str("the interpreter does not support vectors of more than 128 bits"),
-            Self::Trap(what) => write!(f, "trap: {what}"),
+            Self::Trap { message, .. } => write!(f, "trap: {message}"),
             Self::Steps(limit) => write!(f, "no result after {limit} instructions"),
             Self::Stack => f.write_str("stack overflow"),
             Self::Interpreter(what) => write!(f, "interpreter: {what}"),
@@ -66,13 +71,9 @@ impl From<InterpretError> for CallError {
     fn from(error: InterpretError) -> Self {
         let message = error.to_string();
         match error {
-            // The interpreter writes `user code: int_ovf` for any trap code.
-            InterpretError::Trap(what) => match what.rsplit_once(": ") {
-                Some((_, code)) => Self::Trap {
-                    code: code.to_owned(),
-                    message,
-                },
-                None => Self::Failed(message),
+            InterpretError::Trap { code: Some(code), .. } => Self::Trap {
+                code: code.to_string(),
+                message,
             },
             InterpretError::WideVectors => Self::Refused(message),
             InterpretError::Panicked(panic) => Self::Panicked(PanicIn::Interpreter, panic),
@@ -187,7 +188,14 @@ fn run<'a>(
                 frame.set_all(caller.dfg.inst_results(site), values.to_vec());
                 caller.layout.next_inst(site)
             }
-            ControlFlow::Trap(trap) => return Err(InterpretError::Trap(trap.to_string())),
+            ControlFlow::Trap(trap) => {
+                let message = trap.to_string();
+                let code = match trap {
+                    CraneliftTrap::User(code) => Some(code),
+                    _ => None,
+                };
+                return Err(InterpretError::Trap { code, message });
+            }
         };
     }
     Err(InterpretError::Steps(max_steps))
@@ -306,7 +314,10 @@ mod tests {
         let deep = "function %f() {\n fn0 = %f()\nblock0:\n call fn0()\n return\n}";
         assert!(interpret(deep, "%f", &[]).is_err());
         let trap = "function %f() {\nblock0:\n trap user3\n}";
-        assert!(matches!(interpret(trap, "%f", &[]), Err(InterpretError::Trap(_))));
+        assert!(matches!(
+            interpret(trap, "%f", &[]),
+            Err(InterpretError::Trap { code: Some(_), .. })
+        ));
         let unknown = "function %f() {\n fn0 = %g()\nblock0:\n call fn0()\n return\n}";
         assert!(matches!(
             interpret(unknown, "%f", &[]),

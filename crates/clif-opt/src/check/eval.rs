@@ -23,7 +23,7 @@ pub struct Evaluator<'a> {
     assigned: ValueTable,
     /// Values computed from the assigned ones.
     known: ValueTable,
-    /// The values that [`Evaluator::get`] is computing; empty between calls.
+    /// The stack of [`Evaluator::get`]; a call reuses its memory.
     open: Vec<Value>,
     /// The blocks whose leaves depend on the iteration, and the iteration.
     inside: &'a [Block],

@@ -163,10 +163,7 @@ fn interpreted(func: &Function, args: &[Lanes]) -> Option<Outcome> {
             let results = values.iter().zip(&func.signature.returns);
             results.map(lanes).collect::<Option<Vec<_>>>().map(Ok)
         }
-        Err(InterpretError::Trap(text)) => {
-            let code = text.strip_prefix("user code: ")?.parse().ok()?;
-            Some(Err(Stop::Trapped(code)))
-        }
+        Err(InterpretError::Trap { code, .. }) => code.map(|code| Err(Stop::Trapped(code))),
         Err(_) => None,
     }
 }

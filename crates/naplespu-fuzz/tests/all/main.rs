@@ -3,4 +3,4 @@
 
 mod differential;
 mod never_panics;
-mod vector_filetests;
+mod vector_operations;

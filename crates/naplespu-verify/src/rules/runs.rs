@@ -147,7 +147,7 @@ fn run(func: &Function, isa: &Arc<Isa>) -> Result<u64, String> {
         };
         let expected = match interpret::call(&store, &func.name.to_string(), &args, STEPS) {
             Ok(values) => Some(values),
-            Err(interpret::InterpretError::Trap(_)) => None,
+            Err(interpret::InterpretError::Trap { .. }) => None,
             // The interpreter does not implement the operation.
             Err(_) => return Ok(0),
         };
