@@ -59,7 +59,7 @@ named! {
     Pass: "pass that can be left out" {
         /// Compares of floats with constants.
         Compares = "compares",
-        /// Simplification by known bits.
+        /// Simplification by upper bounds of integers.
         Bits = "bits",
         /// Loop versioning: checks of bounds and alignment before loops.
         Versioning = "versioning",

@@ -200,9 +200,9 @@ def bit_above   : SDNodeXForm<imm32, 1, "bit_above">;
 def amount      : SDNodeXForm<simm9, 2, "const_amount">;
 def amount_back : SDNodeXForm<simm9, 2, "const_amount_back">;
 
-// An access that is aligned to its size and has the machine's byte order; and any other access, in
-// either order.
-class Aligned<int align> : AddrPattern<MEMri, 2, "is_aligned", "access_address", align>;
+// An access of one hardware instruction: aligned to its size, in the machine's byte order. And any
+// other access, in either order.
+class Aligned<int bytes> : AddrPattern<MEMri, 2, "is_one_instruction", "access_address", bytes>;
 def aligned1  : Aligned<1>;
 def aligned2  : Aligned<2>;
 def bigendian : AddrPattern<MEMri, 1, "is_big_endian", "access_address", 1>;

@@ -59,11 +59,11 @@ def mask      : ImmLeaf<lane_mask, "mask_of">;
 def reg_mask  : ImmLeaf<lane_mask, "reg_mask_of">;
 def sole_mask : ImmLeaf<lane_mask, "sole_mask_of">;
 
-// Accesses of one hardware instruction: aligned to their size. In the scratchpad, words need only
-// word alignment, and packed elements do not match, since its lanes are 4 bytes apart.
-def words16  : AddrPattern<MEMri, 2, "is_words_access", "access_address", 64>;
-def halves16 : AddrPattern<MEMri, 2, "is_packed_access", "access_address", 32>;
-def bytes16  : AddrPattern<MEMri, 2, "is_packed_access", "access_address", 16>;
+// In the scratchpad, words need only word alignment, and packed elements do not match, since its
+// lanes are 4 bytes apart.
+def words16  : Aligned<64>;
+def halves16 : Aligned<32>;
+def bytes16  : Aligned<16>;
 // The machine loads packed elements correctly (erratum packed_vector_loads is corrected).
 def PackedLoadsWork : Predicate<"packed_loads_work">;
 

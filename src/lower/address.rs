@@ -1,12 +1,12 @@
-//! Addresses of loads and stores: the addressing mode, and the known alignment.
+//! Addresses of loads and stores: the addressing mode.
 
 use super::context::{Lower, sign_extend};
 use super::words::{Word, WordRules};
 use crate::abi::slots;
 use crate::inst::ops::immediate_range;
 use crate::inst::reg::Reg;
-use crate::inst::{AMode, Access, MInst};
-use cranelift_codegen::ir::{Endianness, InstructionData, MemFlags, Opcode, StackSlot, Value, ValueDef};
+use crate::inst::{AMode, MInst};
+use cranelift_codegen::ir::{InstructionData, Opcode, StackSlot, Value, ValueDef};
 use npu_mc::OperandKind;
 use npu_mc::machine::STACK_ALIGN;
 use regalloc2::RegClass;
@@ -15,79 +15,6 @@ use regalloc2::RegClass;
 const MAX_DEPTH: u32 = 8;
 
 impl Lower<'_> {
-    /// Returns how to access this number of bytes.
-    pub fn access(&self, flags: MemFlags, pointer: Value, offset: i32, bytes: u8) -> Access {
-        match self.is_big_endian(flags) {
-            true if bytes > 1 => Access::Big,
-            _ if self.is_aligned_access(flags, pointer, offset, bytes) => Access::Plain,
-            _ => Access::Little,
-        }
-    }
-
-    /// Returns whether the byte order in memory differs from that of registers.
-    pub fn is_big_endian(&self, flags: MemFlags) -> bool {
-        self.func.dfg.mem_flags[flags].explicit_endianness() == Some(Endianness::Big)
-    }
-
-    /// Returns whether an access is known to be aligned to its size.
-    pub fn is_aligned_access(&self, flags: MemFlags, pointer: Value, offset: i32, bytes: u8) -> bool {
-        bytes == 1
-            || self.func.dfg.mem_flags[flags].aligned()
-            || self.alignment(pointer, MAX_DEPTH).min(low_bit(i64::from(offset))) >= u64::from(bytes)
-    }
-
-    /// Returns the largest power of two, up to 2^16, that is known to divide the value.
-    pub fn known_alignment(&self, value: Value) -> u64 {
-        self.alignment(value, MAX_DEPTH)
-    }
-
-    fn alignment(&self, value: Value, depth: u32) -> u64 {
-        if let Some(constant) = self.as_constant(value) {
-            return low_bit(constant.cast_signed());
-        }
-        let ValueDef::Result(inst, 0) = self.func.dfg.value_def(value) else {
-            return 1;
-        };
-        if depth == 0 {
-            return 1;
-        }
-        let next = |v| self.alignment(v, depth - 1);
-        match self.func.dfg.insts[inst] {
-            InstructionData::StackAddr { stack_slot, offset, .. } => {
-                let slot = &self.func.sized_stack_slots[stack_slot];
-                u64::from(slots::slot_alignment(slot)).min(low_bit(i64::from(i32::from(offset))))
-            }
-            InstructionData::Binary {
-                opcode: Opcode::Iadd | Opcode::Isub | Opcode::Bor,
-                args,
-            } => next(args[0]).min(next(args[1])),
-            InstructionData::Binary {
-                opcode: Opcode::Band,
-                args,
-            } => next(args[0]).max(next(args[1])),
-            InstructionData::Binary {
-                opcode: Opcode::Imul,
-                args,
-            } => (next(args[0]) * next(args[1])).min(1 << 16),
-            InstructionData::Binary {
-                opcode: Opcode::Ishl,
-                args,
-            } => match self.as_constant(args[1]) {
-                Some(amount) if amount < 16 => (next(args[0]) << amount).min(1 << 16),
-                _ => next(args[0]),
-            },
-            InstructionData::Ternary {
-                opcode: Opcode::Select | Opcode::SelectSpectreGuard,
-                args,
-            } => next(args[1]).min(next(args[2])),
-            InstructionData::Unary {
-                opcode: Opcode::Uextend | Opcode::Sextend | Opcode::Ireduce,
-                arg,
-            } => next(arg),
-            _ => 1,
-        }
-    }
-
     /// Returns the address `pointer` + `offset` modulo 2^32, and folds constants into the
     /// instruction's offset.
     ///
@@ -210,11 +137,6 @@ impl Lower<'_> {
             (None, None) => None,
         }
     }
-}
-
-/// Returns the largest power of two, up to 2^16, that divides the number.
-fn low_bit(number: i64) -> u64 {
-    1 << number.trailing_zeros().min(16)
 }
 
 /// Returns the address plus some bytes. The range of the offset includes the bytes of one access.

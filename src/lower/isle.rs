@@ -12,12 +12,12 @@ use crate::inst::{AMode, Access, Cond, LANES, MInst, SelectWord};
 use crate::legalize::Legality;
 use crate::runtime::Routine;
 use crate::shape::type_sets;
-use clif_opt::bits;
+use clif_opt::facts;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::immediates::{Offset32, Uimm8};
 use cranelift_codegen::ir::{
-    BlockCall, FuncRef, GlobalValue, Immediate, Inst, InstructionData, MemFlags, Opcode, SigRef, StackSlot, TrapCode,
-    Type, Value, ValueList, types,
+    BlockCall, Endianness, FuncRef, GlobalValue, Immediate, Inst, InstructionData, MemFlags, Opcode, SigRef, StackSlot,
+    TrapCode, Type, Value, ValueList, types,
 };
 use npu_mc::errata::Erratum;
 use npu_mc::{Opcode as Op, OperandKind};
@@ -474,8 +474,6 @@ impl generated::Context for Lower<'_> {
         splat_any_const(lanes: Lanes) -> Option<Lanes>;
         lane_imm(lane: Uimm8) -> Simm9;
         packed_loads_work() -> Option<Unit>;
-        is_words_access(flags: MemFlags, pointer: Value, offset: Offset32, bytes: u8) -> Option<Unit>;
-        is_packed_access(flags: MemFlags, pointer: Value, offset: Offset32, bytes: u8) -> Option<Unit>;
 
         // Masks.
         mask_of(value: Value) -> Option<MaskOf>;
@@ -623,12 +621,14 @@ impl generated::Context for Lower<'_> {
 
     // Memory.
 
-    fn is_aligned(&mut self, flags: MemFlags, pointer: Value, offset: Offset32, bytes: u8) -> Option<Unit> {
-        (Lower::access(self, flags, pointer, offset.into(), bytes) == Access::Plain).then_some(())
+    fn is_one_instruction(&mut self, flags: MemFlags, pointer: Value, offset: Offset32, bytes: u8) -> Option<Unit> {
+        let access = self.memory_access(flags, pointer, offset.into());
+        access.is_one_instruction(bytes.into()).then_some(())
     }
 
     fn access(&mut self, flags: MemFlags, pointer: Value, offset: Offset32, bytes: u8) -> Access {
-        Lower::access(self, flags, pointer, offset.into(), bytes)
+        self.memory_access(flags, pointer, offset.into())
+            .of_number(bytes.into())
     }
 
     fn type_bytes(&mut self, ty: Type) -> u8 {
@@ -659,7 +659,8 @@ impl generated::Context for Lower<'_> {
     }
 
     fn big_endian(&mut self, flags: MemFlags) -> Option<Unit> {
-        Lower::is_big_endian(self, flags).then_some(())
+        let order = self.func.dfg.mem_flags[flags].explicit_endianness();
+        (order == Some(Endianness::Big)).then_some(())
     }
 
     fn atomic_address(&mut self, pointer: Value) -> AMode {
@@ -723,7 +724,7 @@ impl generated::Context for Lower<'_> {
         let tmp = Reg::Virtual(self.new_vreg(RegClass::Int));
         let base = Reg::Virtual(self.new_vreg(RegClass::Int));
         let entries = self.table().to_vec();
-        let largest = |inst| bits::largest(self.func, self.func.dfg.inst_args(inst)[0]);
+        let largest = |inst| facts::largest(self.func, self.func.dfg.inst_args(inst)[0]);
         let bounded = self
             .origin
             .inst

@@ -5,6 +5,7 @@
 //! `isle/`. Rules call the algorithms in the other modules. All of them use [`context`], which
 //! imports none of them.
 
+pub mod access;
 pub mod address;
 pub mod call;
 mod called_terms;

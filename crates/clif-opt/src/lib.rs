@@ -20,7 +20,8 @@
 //! | [`handlers`] | addresses of exception handlers while blocks change |
 //! | [`clean`](mod@clean), [`merge`] | removal of unreachable code and constant block parameters, merging of blocks |
 //! | [`redundant_params`], [`dead_params`] | removal of block parameters |
-//! | [`compares`], [`bits`] | compares of f32 with constants, known bits |
+//! | [`facts`] | upper bounds and alignment of integers |
+//! | [`compares`], [`bits`] | compares of f32 with constants, simplifications by upper bounds |
 //! | [`versioning`] | loop versioning: moves checks out of loop nests |
 //! | [`reassociation`] | reassociation of sums in addresses |
 //! | [`selects`] | selects as arithmetic |
@@ -39,6 +40,7 @@ pub mod clean;
 pub mod compares;
 pub mod dead_params;
 pub mod edit;
+pub mod facts;
 pub mod handlers;
 pub mod iv_increments;
 pub mod licm;

@@ -9,8 +9,8 @@
 //!   product.
 //! * A bitwise and with a negated bit, as compilers emit it for selects, is a product.
 
-use super::bits;
 use super::edit;
+use super::facts;
 use super::loops::{constant, mask};
 use crate::Target;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
@@ -90,7 +90,7 @@ fn negated_bit(func: &Function, value: Value) -> Option<Value> {
         (Opcode::Isub, &[zero, bit]) if constant(func, zero) == Some(0) => bit,
         _ => return None,
     };
-    (bits::largest(func, bit) <= 1).then_some(bit)
+    (facts::largest(func, bit) <= 1).then_some(bit)
 }
 
 /// A select as a product, combined with another value if `base` is given.
@@ -290,10 +290,10 @@ fn condition_bit(func: &mut Function, inst: Inst, condition: Value, negated: boo
     let bit = if let Some((number, zero)) = compare_with_zero(func, condition)
         && zero == negated
         && is_word(func.dfg.value_type(number))
-        && bits::largest(func, number) <= 1
+        && facts::largest(func, number) <= 1
     {
         number
-    } else if !negated && bits::largest(func, condition) <= 1 {
+    } else if !negated && facts::largest(func, condition) <= 1 {
         condition
     } else {
         // The negated compare of multi-word numbers may cost many instructions.

@@ -105,17 +105,29 @@ pub fn check_results(text: &str, pass: impl FnOnce(&mut Function) -> bool) -> bo
     true
 }
 
-/// Asserts that no value of a function exceeds its upper bound.
-pub fn check_bound(text: &str, bound: impl Fn(&Function, Value) -> u64) {
+/// Asserts that a fact holds for each value of a function and its number.
+pub fn check_values(text: &str, holds: impl Fn(&Function, Value, u64) -> bool) {
     let func = parse(text);
     for_all(&func, |args, found| {
         let Some((known, _)) = found else { return };
         for (value, number) in known {
-            let most = bound(&func, value);
             assert!(
-                number <= most,
-                "arguments {args:x?}: {value} is {number:#x}, at most {most:#x}\n{func}"
+                holds(&func, value, number),
+                "arguments {args:x?}: {value} is {number:#x}\n{func}"
             );
         }
     });
+}
+
+/// Returns functions whose operands are masked by different constants.
+pub fn masked(width: u32, last: impl Fn(&str, &str) -> String) -> Vec<String> {
+    let masks = [(0, 0), (3, 7), (0x7f, 5), (12, 1), (-1, 3), (-1, -1)];
+    let text = |(a, b): (i64, i64)| {
+        let last = last("v4", "v5");
+        format!(
+            "function %f(i{width}, i{width}) -> i{width} {{\nblock0(v0: i{width}, v1: i{width}):\n    v2 = iconst.i{width} {a}\n    \
+             v3 = iconst.i{width} {b}\n    v4 = band v0, v2\n    v5 = band v1, v3\n{last}\n    return v9\n}}"
+        )
+    };
+    masks.map(text).to_vec()
 }

@@ -15,10 +15,12 @@
 use crate::config::PAGE;
 use crate::emit::{Emitter, Region};
 use crate::error::Result;
+use clif_opt::facts::{self, Assumptions};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::immediates::Imm64;
 use cranelift_codegen::ir::{
-    BlockArg, Inst, InstBuilder, InstructionData, MemFlagsData, Opcode, TrapCode, Type, Value, ValueDef, types,
+    BlockArg, Inst, InstBuilder, InstructionData, MemFlagsData, Opcode, StackSlot, TrapCode, Type, Value, ValueDef,
+    types,
 };
 use std::collections::HashMap;
 use wasmparser::MemArg;
@@ -27,9 +29,8 @@ use wasmparser::MemArg;
 /// address.
 const SHARED_OFFSETS: u32 = 0xff;
 
-/// The depth of operations that the analysis of an index follows: at most 64 operations, with two
-/// operands each.
-const DEPTH: u32 = 6;
+/// The maximum number of terms of an index that are removed for their alignment.
+const MAX_TERMS: u32 = 6;
 
 /// A check that dominates the current position.
 #[derive(Clone, Copy, Debug)]
@@ -231,7 +232,7 @@ impl Emitter<'_, '_, '_, '_> {
         let least = u64::from(memory.limits.min) * u64::from(PAGE);
         let index = self.builder.func.dfg.resolve_aliases(index);
         // `end` is compared first: most memories are too small for an index without a known bound.
-        if end <= least && self.largest(index, DEPTH) <= least - end {
+        if end <= least && facts::largest(self.builder.func, index) <= least - end {
             return Ok(());
         }
         let epoch = self.checks.epoch;
@@ -284,77 +285,12 @@ impl Emitter<'_, '_, '_, '_> {
         Ok(())
     }
 
-    /// Returns an upper bound of an unsigned integer of up to 32 bits.
-    fn largest(&self, value: Value, depth: u32) -> u64 {
-        let dfg = &self.builder.func.dfg;
-        let value = dfg.resolve_aliases(value);
-        let ones = |bits: u32| u64::MAX.checked_shr(64 - bits).unwrap_or(0);
-        let ty = dfg.value_type(value);
-        if !ty.is_int() || ty.bits() > types::I32.bits() {
-            return u64::MAX;
-        }
-        let any = ones(ty.bits());
-        if let Some(constant) = self.constant_of(value) {
-            return u64::from(constant) & any;
-        }
-        let ValueDef::Result(inst, 0) = dfg.value_def(value) else {
-            return any;
-        };
-        if depth == 0 {
-            return any;
-        }
-        let largest = |value| self.largest(value, depth - 1);
-        let bound = match dfg.insts[inst] {
-            InstructionData::Load { opcode, .. } => match opcode {
-                Opcode::Uload8 => ones(8),
-                Opcode::Uload16 => ones(16),
-                _ => any,
-            },
-            InstructionData::IntCompare { .. } | InstructionData::FloatCompare { .. } => 1,
-            InstructionData::Unary {
-                opcode: Opcode::Uextend,
-                arg,
-            } => largest(arg),
-            InstructionData::Ternary {
-                opcode: Opcode::Select,
-                args: [_, a, b],
-            } => largest(a).max(largest(b)),
-            InstructionData::Binary { opcode, args: [a, b] } if ty == types::I32 => match opcode {
-                Opcode::Band => largest(a).min(largest(b)),
-                Opcode::Bor | Opcode::Bxor => ones(64 - (largest(a) | largest(b)).leading_zeros()),
-                // A bound above the range of the type means that the value may have wrapped: it can
-                // be anything.
-                Opcode::Iadd => largest(a).saturating_add(largest(b)),
-                Opcode::Imul => largest(a).saturating_mul(largest(b)),
-                Opcode::Ushr => match self.constant_of(b) {
-                    Some(bits) => largest(a) >> (bits % types::I32.bits()),
-                    None => largest(a),
-                },
-                Opcode::Ishl => match self.constant_of(b) {
-                    Some(bits) => largest(a) << (bits % types::I32.bits()),
-                    None => any,
-                },
-                Opcode::Urem => match self.constant_of(b) {
-                    Some(divisor) => largest(a).min(u64::from(divisor.saturating_sub(1))),
-                    None => largest(a),
-                },
-                Opcode::Udiv => match self.constant_of(b) {
-                    Some(divisor) => largest(a).checked_div(u64::from(divisor)).unwrap_or(any),
-                    None => largest(a),
-                },
-                _ => any,
-            },
-            _ => any,
-        };
-        if bound > any { any } else { bound }
-    }
-
     /// Returns a value that is nonzero if the address is not a multiple of `align`, or `None` if it
     /// is known to be aligned.
     pub fn may_be_misaligned(&mut self, align: u32, arg: &MemArg, index: Value) -> Option<Value> {
-        let known = self.alignment(index, 8);
+        let known = self.alignment(index);
         let offset = arg.offset as u32;
-        if align == 1 || (known >= align && offset.is_multiple_of(align)) {
+        if align == 1 || (known >= align.into() && offset.is_multiple_of(align)) {
             return None;
         }
         // Bases are multiples of a page.
@@ -374,14 +310,14 @@ impl Emitter<'_, '_, '_, '_> {
     fn without_multiples(&self, value: Value, align: u32) -> Value {
         let dfg = &self.builder.func.dfg;
         let mut value = dfg.resolve_aliases(value);
-        for _ in 0..DEPTH {
+        for _ in 0..MAX_TERMS {
             let ValueDef::Result(inst, 0) = dfg.value_def(value) else {
                 break;
             };
             let InstructionData::Binary { opcode, args: [a, b] } = dfg.insts[inst] else {
                 break;
             };
-            let is_multiple = |value| self.alignment(value, DEPTH) >= align;
+            let is_multiple = |value| self.alignment(value) >= align.into();
             let rest = match opcode {
                 Opcode::Iadd | Opcode::Isub | Opcode::Bor | Opcode::Bxor if is_multiple(b) => a,
                 Opcode::Iadd | Opcode::Bor | Opcode::Bxor if is_multiple(a) => b,
@@ -392,36 +328,18 @@ impl Emitter<'_, '_, '_, '_> {
         value
     }
 
-    /// Returns the largest power of two, up to 16, that the value is known to be a multiple of.
-    fn alignment(&self, value: Value, depth: u32) -> u32 {
-        const MOST: u32 = 16;
-        let power = |bits: u32| 1 << bits.min(MOST.trailing_zeros());
-        let dfg = &self.builder.func.dfg;
-        let value = dfg.resolve_aliases(value);
-        if depth == 0 {
-            return 1;
-        }
-        if let Some(constant) = self.constant_of(value) {
-            return power(constant.trailing_zeros());
-        }
-        let ValueDef::Result(inst, _) = dfg.value_def(value) else {
-            return 1;
-        };
-        let InstructionData::Binary { opcode, args: [a, b] } = dfg.insts[inst] else {
-            return 1;
-        };
-        let left = || self.alignment(a, depth - 1);
-        let right = || self.alignment(b, depth - 1);
-        match opcode {
-            Opcode::Iadd | Opcode::Isub | Opcode::Bor | Opcode::Bxor => left().min(right()),
-            Opcode::Band => left().max(right()),
-            Opcode::Imul => (left() * right()).min(MOST),
-            Opcode::Ishl => match self.constant_of(b) {
-                Some(bits) => power(left().trailing_zeros() + bits % types::I32.bits()),
-                None => left(),
-            },
-            _ => 1,
-        }
+    /// Returns the largest power of two that the value is known to be a multiple of.
+    fn alignment(&self, value: Value) -> u64 {
+        facts::alignment(self.builder.func, value, &mut NoSlots)
+    }
+}
+
+/// The translator creates no stack slots whose addresses are indices.
+struct NoSlots;
+
+impl Assumptions for NoSlots {
+    fn slot(&mut self, _: StackSlot) -> u64 {
+        1
     }
 }
 

@@ -21,14 +21,15 @@ use super::{LaneRules, Lanes, is_full, is_long, is_short, permute};
 use crate::abi::slots;
 use crate::inst::ops::{load_op, store_op};
 use crate::inst::reg::Reg;
-use crate::inst::{AMode, Access, LANES, MInst};
+use crate::inst::{AMode, LANES, MInst};
+use crate::lower::access::MemoryAccess;
 use crate::lower::address;
 use crate::lower::call;
 use crate::lower::context::{InstOutput, Lower, Rules};
 use crate::lower::words::{Word, WordRules, Words};
 use crate::runtime::Routine;
 use crate::shape::{vector_of, vector_registers};
-use crate::spaces::{self, Space};
+use crate::spaces::Space;
 use cranelift_codegen::ir::{InstructionData, MemFlags, Type, Value, ValueDef, types};
 use npu_mc::errata::Erratum;
 use npu_mc::machine::{CACHE_LINE, VECTOR_SLOT};
@@ -48,36 +49,6 @@ fn size(ty: Type) -> u32 {
     ty.bytes()
 }
 
-/// Returns whether the address is aligned enough for a hardware access. Ignores the byte order.
-fn is_aligned(ctx: &Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: i32) -> bool {
-    u8::try_from(size(ty)).is_ok_and(|bytes| ctx.is_aligned_access(flags, pointer, offset, bytes))
-}
-
-/// Returns how to access a piece of a vector, if its bytes are reordered in the vector.
-fn access_in_order(ctx: &Lower<'_>, flags: MemFlags, pointer: Value, offset: i32, bytes: u8) -> Access {
-    match ctx.is_aligned_access(flags, pointer, offset, bytes) {
-        true => Access::Plain,
-        false => Access::Little,
-    }
-}
-
-/// Returns whether a single access can transfer sixteen words, `bytes` bytes in total.
-pub fn is_words_access(ctx: &Lower<'_>, flags: MemFlags, pointer: Value, offset: i32, bytes: u8) -> bool {
-    let aligned = if in_scratchpad(ctx, flags) { WORD as u8 } else { bytes };
-    ctx.access(flags, pointer, offset, aligned) == Access::Plain
-}
-
-/// Returns whether a single access can transfer sixteen packed elements, `bytes` bytes in total.
-pub fn is_packed_access(ctx: &Lower<'_>, flags: MemFlags, pointer: Value, offset: i32, bytes: u8) -> bool {
-    // Elements of one byte have no byte order.
-    let in_order = usize::from(bytes) == LANES || !ctx.is_big_endian(flags);
-    in_order && !in_scratchpad(ctx, flags) && ctx.is_aligned_access(flags, pointer, offset, bytes)
-}
-
-fn in_scratchpad(ctx: &Lower<'_>, flags: MemFlags) -> bool {
-    spaces::of_flags(ctx.func, flags) == Space::Scratchpad
-}
-
 /// Returns the address of each lane, and the size of a lane in bytes.
 fn places(ctx: &mut Lower<'_>, ty: Type, pointer: Value, offset: i32) -> (impl Iterator<Item = AMode> + use<>, u8) {
     let addr = ctx.address(pointer, offset, size(ty));
@@ -88,7 +59,7 @@ fn places(ctx: &mut Lower<'_>, ty: Type, pointer: Value, offset: i32) -> (impl I
 
 fn load_by_lanes(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: i32) -> Lanes {
     let (places, bytes) = places(ctx, ty, pointer, offset);
-    let access = ctx.access(flags, pointer, offset, bytes);
+    let access = ctx.memory_access(flags, pointer, offset).of_number(bytes.into());
     let mut result = None;
     for (addr, lane) in places.zip(0..) {
         let element = Lanes::Scalar(ctx.load_bytes(access, addr, bytes));
@@ -105,7 +76,7 @@ fn store_by_lanes(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, value: Value, 
     let lanes = ctx.lanes(value);
     let vector = Lanes::Reg(ctx.vector_reg(lanes));
     let (places, bytes) = places(ctx, ty, pointer, offset);
-    let access = ctx.access(flags, pointer, offset, bytes);
+    let access = ctx.memory_access(flags, pointer, offset).of_number(bytes.into());
     for (addr, lane) in places.zip(0..) {
         let element = ctx.lane(vector, lane);
         ctx.store_bytes(access, element, addr, bytes);
@@ -126,24 +97,26 @@ fn copy(ctx: &mut Lower<'_>, to: Reg, from: Reg, bytes: u32) {
 
 /// Loads a vector from `pointer` + `offset` that no single access can load.
 pub fn load(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: i32) -> Lanes {
-    let aligned = is_aligned(ctx, ty, flags, pointer, offset);
-    if in_scratchpad(ctx, flags) && (!aligned || is_short(ty)) {
+    let access = ctx.memory_access(flags, pointer, offset);
+    let aligned = access.is_aligned(size(ty));
+    if access.space == Space::Scratchpad && (!aligned || is_short(ty)) {
         return load_by_lanes(ctx, ty, flags, pointer, offset);
     }
-    let lanes = load_in_order(ctx, ty, flags, pointer, offset, aligned);
-    match ctx.is_big_endian(flags) {
+    let lanes = load_in_order(ctx, ty, access, pointer, offset);
+    match access.big_endian {
         true => ctx.lane_bswap(held(ty), lanes),
         false => lanes,
     }
 }
 
 /// Loads such a vector, ignoring the byte order.
-fn load_in_order(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: i32, aligned: bool) -> Lanes {
+fn load_in_order(ctx: &mut Lower<'_>, ty: Type, access: MemoryAccess, pointer: Value, offset: i32) -> Lanes {
+    let aligned = access.is_aligned(size(ty));
     if let Some((line, first)) = known_line(ctx, ty, pointer, offset) {
         return unpack(ctx, ty, line, Word::Const(first));
     }
     if size(ty) <= WORD || size(ty) == 2 * WORD && !aligned {
-        let words = load_words(ctx, ty, flags, pointer, offset);
+        let words = load_words(ctx, ty, access, pointer, offset);
         return from_words(ctx, ty, words);
     }
     if !aligned {
@@ -207,9 +180,9 @@ fn known_line(ctx: &mut Lower<'_>, ty: Type, pointer: Value, offset: i32) -> Opt
 }
 
 /// Loads the bytes of a vector of at most two words.
-fn load_words(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, pointer: Value, offset: i32) -> Words {
+fn load_words(ctx: &mut Lower<'_>, ty: Type, access: MemoryAccess, pointer: Value, offset: i32) -> Words {
     let bytes = size(ty).min(WORD) as u8;
-    let access = access_in_order(ctx, flags, pointer, offset, bytes);
+    let access = access.in_order(bytes.into());
     let addr = ctx.address(pointer, offset, size(ty));
     Words::new((0..size(ty).div_ceil(WORD)).map(|word| {
         let addr = address::plus(addr, (word * WORD).cast_signed());
@@ -361,17 +334,18 @@ fn unpack(ctx: &mut Lower<'_>, ty: Type, line: AMode, first: Word) -> Lanes {
 
 /// Stores a vector at `pointer` + `offset` that no single access can store.
 pub fn store(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, value: Value, pointer: Value, offset: i32) {
-    if in_scratchpad(ctx, flags) {
+    let access = ctx.memory_access(flags, pointer, offset);
+    if access.space == Space::Scratchpad {
         return store_by_lanes(ctx, ty, flags, value, pointer, offset);
     }
     let mut lanes = ctx.lanes(value);
-    if ctx.is_big_endian(flags) {
+    if access.big_endian {
         lanes = ctx.lane_bswap(held(ty), lanes);
     }
     if size(ty) <= 2 * WORD {
         let words = words_of(ctx, ty, lanes);
         let bytes = size(ty).min(WORD) as u8;
-        let access = access_in_order(ctx, flags, pointer, offset, bytes);
+        let access = access.in_order(bytes.into());
         let addr = ctx.address(pointer, offset, size(ty));
         for (&word, at) in words.as_slice().iter().zip(0..) {
             let src = ctx.reg(word);
@@ -381,7 +355,7 @@ pub fn store(ctx: &mut Lower<'_>, ty: Type, flags: MemFlags, value: Value, point
     }
     let packed = Type::int((ty.bits() / LANES as u32) as u16).and_then(vector_of);
     if let Some(packed) = packed
-        && is_aligned(ctx, ty, flags, pointer, offset)
+        && access.is_aligned(size(ty))
     {
         let lanes = recast(ctx, ty, packed, lanes);
         let addr = ctx.address(pointer, offset, WORD);

@@ -186,26 +186,6 @@ impl Lower<'_> {
         (!self.isa.has_erratum(Erratum::PackedVectorLoads)).then_some(())
     }
 
-    pub(in crate::lower) fn is_words_access(
-        &mut self,
-        flags: MemFlags,
-        pointer: Value,
-        offset: Offset32,
-        bytes: u8,
-    ) -> Option<Unit> {
-        memory::is_words_access(self, flags, pointer, offset.into(), bytes).then_some(())
-    }
-
-    pub(in crate::lower) fn is_packed_access(
-        &mut self,
-        flags: MemFlags,
-        pointer: Value,
-        offset: Offset32,
-        bytes: u8,
-    ) -> Option<Unit> {
-        memory::is_packed_access(self, flags, pointer, offset.into(), bytes).then_some(())
-    }
-
     // Masks.
 
     pub(in crate::lower) fn mask_of(&mut self, value: Value) -> Option<MaskOf> {

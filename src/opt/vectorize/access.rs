@@ -3,17 +3,15 @@
 use crate::remarks::Reason;
 use crate::spaces::{self, Space};
 use clif_opt::edit;
+use clif_opt::facts::{self, Assumptions};
 use clif_opt::linear::{LinearOp, LinearSum};
 use clif_opt::loops::{self, InductionVariable, NaturalLoop, Ranges};
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::{
-    Endianness, Function, Inst, InstructionData, MemFlagsData, Opcode, StackSlot, Type, Value, ValueDef, types,
+    Block, Endianness, Function, Inst, InstructionData, MemFlagsData, Opcode, StackSlot, Type, Value, types,
 };
 use npu_mc::machine::{CACHE_LINE, LANES};
 use smallvec::SmallVec;
-
-/// The maximum depth of definitions that the alignment analysis follows.
-const DEPTH: u32 = 12;
 
 /// The extension of a narrow element by a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -270,65 +268,13 @@ impl Addresses<'_> {
     /// a sum without its constant. Stack slots count as aligned to cache lines; slots that the
     /// result relies on are appended to `slots`.
     pub fn alignment(&self, sum: &LinearSum, slots: &mut Vec<StackSlot>) -> u32 {
+        let mut assumptions = OuterLoops { addresses: self, slots };
         let mut least = u64::from(CACHE_LINE);
         for &(value, factor) in &sum.terms {
-            let own = u64::from(self.value_alignment(value, slots, DEPTH));
-            least = least.min(own * u64::from(low_bit(factor)));
+            let own = facts::alignment(&self.ctx.func, value, &mut assumptions);
+            least = least.min(own * facts::power_of_two_factor(factor.into()));
         }
         least as u32
-    }
-
-    fn value_alignment(&self, value: Value, slots: &mut Vec<StackSlot>, depth: u32) -> u32 {
-        let func = &self.ctx.func;
-        let value = func.dfg.resolve_aliases(value);
-        if let Some(number) = loops::constant(func, value) {
-            return low_bit((number & u64::from(u32::MAX)) as u32);
-        }
-        if depth == 0 || func.dfg.value_type(value) != types::I32 {
-            return 1;
-        }
-        let mut of = |value| self.value_alignment(value, slots, depth - 1);
-        let inst = match func.dfg.value_def(value) {
-            ValueDef::Result(inst, 0) => inst,
-            ValueDef::Param(block, number) => {
-                // An induction variable of an outer loop.
-                let Some(outer) = self.loops.iter().find(|lp| lp.header == block && lp.id != self.lp.id) else {
-                    return 1;
-                };
-                let next = edit::args(func, outer.back_edge).and_then(|args| args.get(number).copied());
-                let Some((root, step)) = next.map(|next| loops::split_offset(func, next)) else {
-                    return 1;
-                };
-                if root != value {
-                    return 1;
-                }
-                let step = low_bit((step & u64::from(u32::MAX)) as u32);
-                let starts = outer.entries.iter().map(|&entry| {
-                    let args = edit::args(func, entry);
-                    args.and_then(|args| args.get(number).map(|&start| of(start)))
-                });
-                let least = starts.min().flatten();
-                return least.map_or(1, |least| least.min(step));
-            }
-            _ => return 1,
-        };
-        match func.dfg.insts[inst] {
-            InstructionData::StackAddr { offset, stack_slot, .. } => {
-                slots.push(stack_slot);
-                low_bit(i32::from(offset).cast_unsigned()).min(CACHE_LINE)
-            }
-            InstructionData::Binary { opcode, args: [a, b] } => match opcode {
-                Opcode::Iadd | Opcode::Isub | Opcode::Bor => of(a).min(of(b)),
-                Opcode::Band => of(a).max(of(b)),
-                Opcode::Imul => (u64::from(of(a)) * u64::from(of(b))).min(1 << 16) as u32,
-                Opcode::Ishl => match loops::constant(func, b) {
-                    Some(amount) if amount < 16 => (u64::from(of(a)) << amount).min(1 << 16) as u32,
-                    _ => of(a),
-                },
-                _ => 1,
-            },
-            _ => 1,
-        }
     }
 
     /// Returns whether the residue of a term modulo `bytes` may differ between executions of the
@@ -386,7 +332,10 @@ impl Addresses<'_> {
             let size = access.size();
             let in_elements = match position {
                 Some(position) => position.is_multiple_of(size),
-                None => access.flags.aligned() || known.min(low_bit(access.first.constant)) >= size,
+                None => {
+                    access.flags.aligned()
+                        || u64::from(known).min(facts::power_of_two_factor(access.first.constant.into())) >= size.into()
+                }
             };
             let form = match position {
                 Some(0) => Form::Aligned,
@@ -432,7 +381,29 @@ fn position_by_check(accesses: &[Access], number: usize, checks: &mut Vec<Alignm
     access.first.constant.wrapping_sub(tested) & (bytes - 1)
 }
 
-/// Returns the largest power of two, up to 2^16, that divides the number.
-fn low_bit(number: u32) -> u32 {
-    1 << number.trailing_zeros().min(16)
+/// Stack slots are aligned to cache lines, and parameters of outer loops are induction variables.
+struct OuterLoops<'a, 'b> {
+    addresses: &'a Addresses<'b>,
+    /// The slots that the result relies on.
+    slots: &'a mut Vec<StackSlot>,
+}
+
+impl Assumptions for OuterLoops<'_, '_> {
+    fn slot(&mut self, slot: StackSlot) -> u64 {
+        self.slots.push(slot);
+        CACHE_LINE.into()
+    }
+
+    fn induction_variable(&self, block: Block, number: usize) -> Option<(Vec<Value>, u64)> {
+        let addresses = self.addresses;
+        let func = &addresses.ctx.func;
+        let outer = addresses.loops.iter();
+        let outer = outer
+            .filter(|lp| lp.id != addresses.lp.id)
+            .find(|lp| lp.header == block)?;
+        let argument = |branch| edit::args(func, branch)?.get(number).copied();
+        let (root, step) = loops::split_offset(func, argument(outer.back_edge)?);
+        let starts: Option<Vec<Value>> = outer.entries.iter().map(|&entry| argument(entry)).collect();
+        (root == func.dfg.block_params(block)[number]).then_some((starts?, step))
+    }
 }

@@ -1,8 +1,8 @@
 //! Numbers in a loop nest as linear forms: an invariant part, and variables of the loops of the
 //! nest.
 
-use crate::bits;
 use crate::edit;
+use crate::facts;
 use crate::linear::LinearSum;
 use crate::loops::{self, InductionVariable, NaturalLoop};
 use cranelift_codegen::flowgraph::ControlFlowGraph;
@@ -91,7 +91,7 @@ impl LoopNest<'_> {
             if outermost.is_invariant(self.func, term) || self.is_invariant_load(term) {
                 form.invariant.push((term, factor));
             } else if depth == 0 || self.follow(form, term, factor, depth - 1).is_none() {
-                match bits::largest(self.func, term) <= u64::from(SPAN) {
+                match facts::largest(self.func, term) <= u64::from(SPAN) {
                     true => form.varying.push((Variable::Small(term), factor)),
                     false => form.unknown.push((term, factor)),
                 }

@@ -1,8 +1,8 @@
 //! Upper limits of the variables of a loop nest, computed before the nest is entered.
 
 use super::form::{LinearForm, LoopNest, Variable};
-use crate::bits;
 use crate::edit::{self, Edge};
+use crate::facts;
 use crate::loops::{self, Bound, CountedExit, NaturalLoop};
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
@@ -89,7 +89,7 @@ impl LoopNest<'_> {
                 .find_map(|exit| self.iteration_limit(loop_index, exit)),
             Variable::Param(param) => self.tested(param),
             Variable::Small(value) => Some(Limit {
-                distance: LinearForm::number(u32::try_from(bits::largest(self.func, value)).ok()?),
+                distance: LinearForm::number(u32::try_from(facts::largest(self.func, value)).ok()?),
                 factor: 1,
                 shift: 0,
                 addend: 0,

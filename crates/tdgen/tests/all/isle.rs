@@ -116,7 +116,7 @@ fn rules_look_as_promised() {
         "(rule 27 (lower (iadd (int_fits_in_32 _) (simm9 b) a)) (ADDSSI a b))",
         "(rule 12 (lower (icmp _ (IntCC.Equal) a @ (value_type $I32) b)) (SEQSISSS_32 a b))",
         "(rule 12 (lower (ishl $I32 a b)) (SLLSSS_32 a (ANDSSI b (simm9_const 31))))",
-        "      (if-let _ (is_aligned flags p offset 2))\n      (let ((addr_in AMode (access_address p offset)))\n        (L32SU_Mainmem addr_in)))",
+        "      (if-let _ (is_one_instruction flags p offset 2))\n      (let ((addr_in AMode (access_address p offset)))\n        (L32SU_Mainmem addr_in)))",
         "(rule (swap_bits a mask distance)\n      (ORSSS_32 (ANDSSS_32 (SRLSSI a distance) mask) (SLLSSI (ANDSSS_32 a mask) distance)))",
         "(decl partial symbol_address (GlobalValue) Gpr)\n(extern constructor symbol_address symbol_address)",
         "(decl SV32WMainmem_U (Vec AMode) Unit)",
