@@ -178,8 +178,8 @@ fn run() -> Result<bool, String> {
         let bytes = std::fs::read(&path).map_err(|error| format!("{name}: {error}"))?;
         cases(&name, &bytes, &mut all)?;
     }
-    for file in vector_files() {
-        cases(&format!("generated/{}", file.name), file.text.as_bytes(), &mut all)?;
+    for (name, text) in vector_files()? {
+        cases(&format!("generated/{name}"), text.as_bytes(), &mut all)?;
     }
     let argument = std::env::args().nth(1);
     if argument.as_deref() == Some("--rules") {

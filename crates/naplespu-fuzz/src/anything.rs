@@ -11,29 +11,23 @@
 
 use crate::instruction::{CONVENTIONS, Generator, types_of};
 use crate::random::Dice;
-use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::{PrimaryMap, SecondaryMap};
-use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::entities::AnyEntity;
 use cranelift_codegen::ir::immediates::Imm64;
 use cranelift_codegen::ir::{
-    Block, BlockCall, DebugTag, Function, GlobalValue, GlobalValueData, Inst, InstBuilder, JumpTableData, MemFlagsData,
-    Opcode, RelSourceLoc, SourceLoc, StackSlotData, StackSlotKind, TrapCode, Type, UserFuncName, UserStackMapEntry,
-    Value, ValueLabel, ValueLabelAssignments, ValueLabelStart, types,
+    Block, DebugTag, Function, GlobalValueData, Inst, InstBuilder, MemFlagsData, Opcode, RelSourceLoc, SourceLoc,
+    StackSlotData, StackSlotKind, Type, UserFuncName, UserStackMapEntry, Value, ValueLabel, ValueLabelAssignments,
+    ValueLabelStart, types,
 };
 use cranelift_codegen::settings;
+use cranelift_codegen::verifier::VerifierError;
 use cranelift_naplespu::{Isa, verify_function};
 use naplespu_filetests::reduce::{insts, remove};
 
 /// Iterations of the repair before the function is abandoned.
 const REPAIRS: usize = 8;
 
-/// Terminators with successors; frequent ones are repeated.
-const INNER: &[Opcode] = {
-    use Opcode::{BrTable, Brif, Jump};
-    &[Jump, Jump, Brif, Brif, Brif, BrTable]
-};
+/// Terminators without successors; frequent ones are repeated.
 const EXITS: &[Opcode] = {
     use Opcode::{Return, ReturnCall, ReturnCallIndirect, Trap};
     &[Return, Return, Return, Trap, ReturnCall, ReturnCallIndirect]
@@ -61,13 +55,11 @@ impl Generator<'_, '_, '_> {
     /// Declares stack slots and global values.
     fn declarations(&mut self) {
         for _ in 0..self.dice.range(0, 3) {
-            let kind = if self.tame || self.dice.chance(4, 5) {
-                StackSlotKind::ExplicitSlot
-            } else {
-                StackSlotKind::ExplicitDynamicSlot
+            let kind = match self.tame || self.dice.chance(4, 5) {
+                true => StackSlotKind::ExplicitSlot,
+                false => StackSlotKind::ExplicitDynamicSlot,
             };
-            let (size, align_shift) = (self.dice.range(0, 300), self.dice.range(0, 8));
-            let data = StackSlotData::new(kind, size, align_shift);
+            let data = StackSlotData::new(kind, self.dice.range(0, 300), self.dice.range(0, 8));
             self.func.create_sized_stack_slot(data);
         }
         self.symbol(false);
@@ -77,57 +69,53 @@ impl Generator<'_, '_, '_> {
             self.derived_globals();
         }
         if self.dice.chance(1, 8) {
-            let all: Vec<GlobalValue> = self.func.global_values.keys().collect();
-            self.func.stack_limit = Some(self.dice.one_of(&all));
+            self.func.stack_limit = self.dice.key(&self.func.global_values);
         }
     }
 
     /// Adds global values that are computed from others.
     fn derived_globals(&mut self) {
-        let all: Vec<GlobalValue> = self.func.global_values.keys().collect();
-        let (base, global_type) = (self.dice.one_of(&all), types::I32);
-        let Ok(flags) = self.func.dfg.mem_flags.insert(MemFlagsData::trusted()) else {
+        let (base, global_type) = (self.dice.key(&self.func.global_values), types::I32);
+        let flags = self.func.dfg.mem_flags.insert(MemFlagsData::trusted());
+        let (Some(base), Ok(flags), offset) = (base, flags, 8.into()) else {
             return;
         };
-        let offset = 8.into();
-        let base = self.func.create_global_value(GlobalValueData::Load {
+        let loaded = GlobalValueData::Load {
             base,
             offset,
             global_type,
             flags,
-        });
-        let offset = Imm64::new(16);
-        self.func.create_global_value(GlobalValueData::IAddImm {
+        };
+        let (base, offset) = (self.func.create_global_value(loaded), Imm64::new(16));
+        let sum = GlobalValueData::IAddImm {
             base,
             offset,
             global_type,
-        });
+        };
+        self.func.create_global_value(sum);
         let vector_type = types::I32X4;
         self.func
             .create_global_value(GlobalValueData::DynScaleTargetConst { vector_type });
     }
 
-    /// Chooses the terminators and creates the blocks with their parameters.
+    /// Creates the blocks with their parameters and returns them with their terminators and targets.
     fn skeleton(&mut self) -> Skeleton {
         let count = self.dice.range(1, 7usize);
         let blocks: Vec<Block> = (0..count).map(|_| self.func.dfg.make_block()).collect();
         let mut all = Skeleton::new();
         for (index, &block) in blocks.iter().enumerate() {
             let is_last = index + 1 == count;
-            let has_targets = count > 1 && (!is_last || self.dice.chance(1, 4));
-            let end = match has_targets {
+            let (end, targets) = match count > 1 && (!is_last || self.dice.chance(1, 4)) {
                 true if !self.tame && self.dice.chance(1, 10) => {
-                    self.dice.one_of(&[Opcode::TryCall, Opcode::TryCallIndirect])
+                    let calls = [Opcode::TryCall, Opcode::TryCallIndirect];
+                    (self.dice.one_of(&calls), self.dice.range(1, 3))
                 }
-                true => self.dice.one_of(INNER),
-                false => self.dice.one_of(EXITS),
-            };
-            let targets = match end {
-                Opcode::Jump => 1,
-                Opcode::Brif => 2,
-                Opcode::BrTable => self.dice.range(1, 5),
-                Opcode::TryCall | Opcode::TryCallIndirect => self.dice.range(1, 3),
-                _ => 0,
+                true => match self.dice.below(6) {
+                    0 | 1 => (Opcode::Jump, 1),
+                    2..5 => (Opcode::Brif, 2),
+                    _ => (Opcode::BrTable, self.dice.range(1, 5)),
+                },
+                false => (self.dice.one_of(EXITS), 0),
             };
             // Forward edges are more frequent, so that most blocks are reachable. The entry block
             // has no predecessors.
@@ -155,18 +143,17 @@ impl Generator<'_, '_, '_> {
     /// Fills the blocks; dominators first. An instruction that is not possible as a terminator is
     /// replaced by a trap.
     fn body(&mut self, skeleton: &Skeleton) {
-        let tree = dominators(skeleton);
-        let unreachable = skeleton.keys().filter(|&block| !tree.is_reachable(block));
+        let dominators = dominators(skeleton);
+        let mut blocks: Vec<Block> = skeleton.keys().collect();
+        blocks.sort_by_key(|&block| dominators[block].len());
         let mut defined: SecondaryMap<Block, Vec<Value>> = SecondaryMap::new();
-        for block in tree.cfg_rpo().copied().chain(unreachable) {
-            self.scope.clear();
-            let mut dominator = tree.idom(block);
-            while let Some(other) = dominator {
-                self.scope.extend(&defined[other]);
-                dominator = tree.idom(other);
-            }
-            let outer = self.scope.len();
+        for block in blocks {
             self.current = block;
+            self.scope = dominators[block]
+                .iter()
+                .flat_map(|&other| defined[other].clone())
+                .collect();
+            let outer = self.scope.len();
             self.scope.extend(self.func.dfg.block_params(block));
             for _ in 0..self.dice.range(0, 10) {
                 self.instruction();
@@ -183,7 +170,7 @@ impl Generator<'_, '_, '_> {
 
     /// Adds metadata to instructions and values that does not change their results.
     fn extras(&mut self) {
-        let slots: Vec<_> = self.func.sized_stack_slots.keys().collect();
+        let slots = self.func.sized_stack_slots.clone();
         let labels = self.dice.chance(1, 4);
         if labels {
             self.func.dfg.collect_debug_info();
@@ -194,51 +181,61 @@ impl Generator<'_, '_, '_> {
                 let loc = SourceLoc::new(self.dice.range(0, 40));
                 self.func.set_srcloc(inst, loc);
             }
+            let slot = self.dice.key(&slots);
             if (opcode.is_call() || opcode == Opcode::SequencePoint) && self.dice.chance(1, 4) {
-                let mut tags = vec![DebugTag::User(self.dice.bits() as u32)];
-                tags.extend(slots.first().map(|&slot| DebugTag::StackSlot(slot)));
+                let user = DebugTag::User(self.dice.bits() as u32);
+                let tags = [user].into_iter().chain(slot.map(DebugTag::StackSlot));
                 self.func.debug_tags.set(inst, tags);
             }
-            if opcode.is_call() && opcode.is_safepoint() && !slots.is_empty() && self.dice.chance(1, 4) {
-                let ty = self.dice.one_of(&[types::I32, types::I64, types::I8]);
-                let (slot, offset) = (self.dice.one_of(&slots), 4 * self.dice.range(0, 3));
-                let entry = UserStackMapEntry { ty, slot, offset };
-                self.func.dfg.append_user_stack_map_entry(inst, entry);
+            if let Some(slot) = slot.filter(|_| opcode.is_call() && opcode.is_safepoint() && self.dice.chance(1, 4)) {
+                let (ty, offset) = (
+                    self.dice.one_of(&[types::I32, types::I64, types::I8]),
+                    4 * self.dice.range(0, 3),
+                );
+                self.func
+                    .dfg
+                    .append_user_stack_map_entry(inst, UserStackMapEntry { ty, slot, offset });
             }
-            for &value in self.func.dfg.inst_results(inst).to_vec().iter().filter(|_| labels) {
+            let results = self.func.dfg.inst_results(inst).to_vec();
+            for value in results.into_iter().filter(|_| labels) {
                 let from = RelSourceLoc::new(self.dice.range(0, 40));
                 let label = ValueLabel::from_u32(self.dice.range(0, 5));
-                let start = ValueLabelStart { from, label };
-                if let Some(all) = self.func.dfg.values_labels.as_mut() {
-                    all.insert(value, ValueLabelAssignments::Starts(vec![start]));
-                }
+                let starts = ValueLabelAssignments::Starts(vec![ValueLabelStart { from, label }]);
+                self.func
+                    .dfg
+                    .values_labels
+                    .get_or_insert_default()
+                    .insert(value, starts);
             }
         }
     }
 }
 
-/// Returns the dominator tree of the skeleton, from a function with the same edges.
-fn dominators(skeleton: &Skeleton) -> DominatorTree {
-    let mut func = Function::new();
-    for _ in skeleton.keys() {
-        let block = func.dfg.make_block();
-        func.layout.append_block(block);
+/// Returns the blocks that dominate each block, besides itself. All blocks dominate an unreachable
+/// one.
+fn dominators(skeleton: &Skeleton) -> SecondaryMap<Block, Vec<Block>> {
+    let mut all: SecondaryMap<Block, Vec<Block>> = SecondaryMap::new();
+    for block in skeleton.keys() {
+        // The blocks that the entry reaches without this one.
+        let mut reached = vec![Block::from_u32(0)];
+        let mut at = 0;
+        while let Some(&from) = reached.get(at) {
+            let targets = skeleton[from]
+                .1
+                .iter()
+                .filter(|&&to| from != block && !reached.contains(&to));
+            let targets: Vec<Block> = targets.copied().collect();
+            reached.extend(targets);
+            at += 1;
+        }
+        for other in skeleton
+            .keys()
+            .filter(|&other| other != block && !reached.contains(&other))
+        {
+            all[other].push(block);
+        }
     }
-    for (block, (_, targets)) in skeleton {
-        let pool = &mut func.dfg.value_lists;
-        let calls: Vec<BlockCall> = targets.iter().map(|&to| BlockCall::new(to, [], pool)).collect();
-        let table = calls
-            .split_first()
-            .map(|(first, others)| JumpTableData::new(*first, others));
-        let table = table.map(|table| func.create_jump_table(table));
-        let mut cursor = FuncCursor::new(&mut func).at_bottom(block);
-        let index = cursor.ins().iconst(types::I32, 0);
-        match table {
-            Some(table) => cursor.ins().br_table(index, table),
-            None => cursor.ins().trap(TrapCode::STACK_OVERFLOW),
-        };
-    }
-    DominatorTree::with_function(&func, &ControlFlowGraph::with_function(&func))
+    all
 }
 
 /// Removes the instructions that the verifier rejects.
@@ -248,11 +245,11 @@ fn repair(mut func: Function) -> Option<Function> {
         let Err(errors) = verify_function(&func, &flags) else {
             return Some(func);
         };
-        let inst = |entity| match entity {
+        let inst = |error: &VerifierError| match error.location {
             AnyEntity::Inst(inst) => Some(inst),
             _ => None,
         };
-        let bad: Vec<Inst> = errors.0.iter().filter_map(|error| inst(error.location)).collect();
+        let bad: Vec<Inst> = errors.0.iter().filter_map(inst).collect();
         if bad.is_empty() {
             return None;
         }

@@ -1,16 +1,16 @@
 //! Evaluates CLIF functions on scalars and vectors of any shape, with memory and with the machine's
 //! intrinsics.
 //!
-//! An access is undefined if it leaves the memory, breaks a promise of its flags (`aligned`,
-//! `readonly`, alias regions), or reads a stack slot that was not written. The behavior of the whole
-//! call is then undefined, and any compiled code is correct. The tests compare each instruction with
+//! An access is undefined if it leaves the memory, breaks a promise of its flags (`aligned`, alias
+//! regions), or reads a stack slot that was not written. The behavior of the whole call is then
+//! undefined, and any compiled code is correct. The tests compare each instruction with
 //! `cranelift-interpreter`, where that has it.
 
 use crate::lane::{Arithmetic, operate, overflowing, signed, truncate};
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{
-    Block, BlockArg, BlockCall, Function, Inst, InstructionData, MemFlags, MemFlagsData, Opcode, TrapCode, Type, Value,
-    types,
+    AliasRegion, Block, BlockArg, BlockCall, FuncRef, Function, Inst, InstructionData, MemFlags, MemFlagsData, Opcode,
+    TrapCode, Type, Value, types,
 };
 use npu_sim::fp;
 
@@ -21,7 +21,7 @@ pub type Lanes = Vec<u128>;
 /// addresses, so a function's results must not depend on them. The distance separates an access
 /// beyond the end of a slot from an access to the next one.
 const SLOTS: u32 = 0x1000_0000;
-const SLOT_STEP: usize = 0x1_0000;
+const SLOT_STEP: u32 = 0x1_0000;
 
 /// The address of the first function, and the distance between functions.
 const FUNCTIONS: u32 = 0x2000_0000;
@@ -52,36 +52,30 @@ pub struct Memory {
     pub bytes: Vec<u8>,
 }
 
-/// The promises about one byte.
-#[derive(Clone, Copy, Default)]
-struct Promise {
-    /// The alias region of its accesses, counted from 1; 0 if no access had one.
-    region: u32,
-    /// Whether an access of that region stored to it.
-    written_there: bool,
-    /// Whether a load promised that the byte never changes.
-    constant: bool,
-    /// Whether the byte was stored to.
-    written: bool,
-}
-
 /// The state of all calls.
 struct Evaluator<'a> {
     functions: &'a [Function],
     arithmetic: Arithmetic,
-    memory: &'a mut Memory,
-    promises: Vec<Promise>,
-    /// The stack slots of all calls: the bytes, and whether each was written.
-    slots: Vec<(Vec<u8>, Vec<bool>)>,
+    /// The memory, then the stack slots of all calls.
+    spans: Vec<Span>,
     fuel: u64,
+}
+
+/// The memory or a stack slot.
+struct Span {
+    base: u32,
+    bytes: Vec<u8>,
+    /// The alias region of each byte's accesses, and whether one of them stored to the byte.
+    accesses: Vec<(Option<AliasRegion>, bool)>,
+    is_slot: bool,
 }
 
 /// The state of one call.
 struct Frame<'a> {
     func: &'a Function,
     values: SecondaryMap<Value, Lanes>,
-    /// The distance of each stack slot from the first one.
-    slots: Vec<usize>,
+    /// The address of the first stack slot.
+    slots: u32,
     /// The lane mask. All lanes are enabled at the entry of a function.
     mask: u16,
 }
@@ -98,20 +92,21 @@ pub fn call(
     memory: &mut Memory,
     fuel: u64,
 ) -> Result<Vec<Lanes>, Stop> {
-    let mut evaluator = Evaluator::new(functions, arithmetic, memory, fuel);
-    let first = functions.first().ok_or(Stop::Unsupported(Opcode::Call))?;
-    evaluator.call(first, args.to_vec())
+    let mut evaluator = Evaluator::new(functions, arithmetic, fuel);
+    evaluator.span(memory.base, std::mem::take(&mut memory.bytes), false);
+    let ended = evaluator.call(0, Opcode::Call, args.to_vec());
+    memory.bytes = evaluator.spans.swap_remove(0).bytes;
+    ended
 }
 
 /// Returns whether this module can evaluate the instruction, which has no effects besides results
 /// and traps.
 pub fn supports(func: &Function, inst: Inst) -> bool {
-    let mut frame = Frame::new(func, Vec::new());
+    let mut frame = Frame::new(func, SLOTS);
     for &arg in func.dfg.inst_args(inst) {
         frame.values[arg] = vec![1; func.dfg.value_type(arg).lane_count() as usize];
     }
-    let mut memory = Memory::default();
-    let mut evaluator = Evaluator::new(&[], Arithmetic::Ieee, &mut memory, 1);
+    let mut evaluator = Evaluator::new(&[], Arithmetic::Ieee, 1);
     !matches!(evaluator.compute(&mut frame, inst), Err(Stop::Unsupported(_)))
 }
 
@@ -133,7 +128,7 @@ pub fn from_bytes(ty: Type, bytes: &[u8]) -> Lanes {
 }
 
 impl<'a> Frame<'a> {
-    fn new(func: &'a Function, slots: Vec<usize>) -> Self {
+    fn new(func: &'a Function, slots: u32) -> Self {
         Self {
             func,
             values: SecondaryMap::new(),
@@ -176,29 +171,42 @@ impl<'a> Frame<'a> {
 }
 
 impl<'a> Evaluator<'a> {
-    fn new(functions: &'a [Function], arithmetic: Arithmetic, memory: &'a mut Memory, fuel: u64) -> Self {
+    fn new(functions: &'a [Function], arithmetic: Arithmetic, fuel: u64) -> Self {
         Self {
             functions,
             arithmetic,
-            promises: vec![Promise::default(); memory.bytes.len()],
-            memory,
-            slots: Vec::new(),
+            spans: Vec::new(),
             fuel,
         }
     }
 
-    fn call(&mut self, func: &'a Function, args: Vec<Lanes>) -> Result<Vec<Lanes>, Stop> {
-        let outer = self.slots.len();
-        let mut places = Vec::new();
+    fn span(&mut self, base: u32, bytes: Vec<u8>, is_slot: bool) {
+        let accesses = vec![(None, false); bytes.len()];
+        self.spans.push(Span {
+            base,
+            bytes,
+            accesses,
+            is_slot,
+        });
+    }
+
+    /// Returns the number of a function; one that does not exist has the number after the last one.
+    fn number(&self, caller: &Function, callee: FuncRef) -> u32 {
+        let name = caller.dfg.ext_funcs[callee].name.display(None).to_string();
+        let others = self.functions.iter().take_while(|other| other.name.to_string() != name);
+        others.count() as u32
+    }
+
+    fn call(&mut self, number: u32, opcode: Opcode, args: Vec<Lanes>) -> Result<Vec<Lanes>, Stop> {
+        let functions = self.functions;
+        let func = functions.get(number as usize).ok_or(Stop::Unsupported(opcode))?;
+        let outer = self.spans.len();
+        let address = |number: usize| SLOTS + number as u32 * SLOT_STEP;
         for slot in func.sized_stack_slots.values() {
-            places.push(self.slots.len() * SLOT_STEP);
-            let size = slot.size as usize;
-            self.slots.push((vec![0; size], vec![false; size]));
+            self.span(address(self.spans.len()), vec![0; slot.size as usize], true);
         }
-        let mut frame = Frame::new(func, places);
-        let Some(mut block) = func.layout.entry_block() else {
-            return Err(Stop::Unsupported(Opcode::Call));
-        };
+        let mut frame = Frame::new(func, address(outer));
+        let mut block = func.layout.entry_block().ok_or(Stop::Unsupported(opcode))?;
         frame.set(func.dfg.block_params(block), args);
         let results = 'blocks: loop {
             for inst in func.layout.block_insts(block) {
@@ -234,7 +242,7 @@ impl<'a> Evaluator<'a> {
             }
             return Err(Stop::Unsupported(Opcode::Nop));
         };
-        self.slots.truncate(outer);
+        self.spans.truncate(outer);
         Ok(results)
     }
 
@@ -247,35 +255,32 @@ impl<'a> Evaluator<'a> {
         let to = to.map(|&result| func.dfg.value_type(result));
         let one = match *data {
             InstructionData::Call { func_ref, .. } => {
-                let name = &func.dfg.ext_funcs[func_ref].name.display(None).to_string();
-                if let Some(name) = name.strip_prefix("%__builtin_npu_") {
-                    return self.intrinsic(frame, name, args);
-                }
-                let functions = self.functions;
-                let callee = functions.iter().find(|callee| callee.name.to_string() == *name);
-                return self.call(callee.ok_or(Stop::Unsupported(opcode))?, frame.all(args));
+                let name = func.dfg.ext_funcs[func_ref].name.display(None).to_string();
+                return match name.strip_prefix("%__builtin_npu_") {
+                    Some(name) => self.intrinsic(frame, name, args),
+                    None => self.call(self.number(func, func_ref), opcode, frame.all(args)),
+                };
             }
             InstructionData::CallIndirect { .. } => {
-                let index = frame.word(args[0]).wrapping_sub(FUNCTIONS) / FUNCTION_STEP;
-                let functions = self.functions;
-                let callee = functions.get(index as usize).ok_or(Stop::Unsupported(opcode))?;
-                return self.call(callee, frame.all(&args[1..]));
+                let number = frame.word(args[0]).wrapping_sub(FUNCTIONS) / FUNCTION_STEP;
+                return self.call(number, opcode, frame.all(&args[1..]));
             }
             InstructionData::FuncAddr { func_ref, .. } => {
-                let name = func.dfg.ext_funcs[func_ref].name.display(None).to_string();
-                let index = self.functions.iter().position(|callee| callee.name.to_string() == name);
-                vec![u128::from(FUNCTIONS + index.unwrap_or(0) as u32 * FUNCTION_STEP)]
+                vec![u128::from(FUNCTIONS + self.number(func, func_ref) * FUNCTION_STEP)]
             }
             InstructionData::StackAddr { stack_slot, offset, .. } => {
-                let slot = frame.slots.get(stack_slot.as_u32() as usize);
-                let slot = slot.ok_or(Stop::Unsupported(opcode))?;
-                let offset = i32::from(offset).cast_unsigned();
-                vec![SLOTS.wrapping_add(*slot as u32).wrapping_add(offset).into()]
+                let slot = frame.slots.wrapping_add(stack_slot.as_u32() * SLOT_STEP);
+                vec![slot.wrapping_add(i32::from(offset).cast_unsigned()).into()]
             }
             InstructionData::Load { arg, flags, offset, .. } if opcode != Opcode::Bitcast => {
                 let to = to.ok_or(Stop::Unsupported(opcode))?;
                 let at = frame.word(arg).wrapping_add(i32::from(offset).cast_unsigned());
-                self.load(func, opcode, to, at, flags)?
+                let size = access_size(opcode, to);
+                let mut lanes = from_bytes(to, self.place(func, at, size, Some(flags), false)?);
+                if matches!(opcode, Opcode::Sload8 | Opcode::Sload16 | Opcode::Sload32) {
+                    lanes[0] = truncate(to.bits(), signed(8 * size as u32, lanes[0]).cast_unsigned());
+                }
+                lanes
             }
             InstructionData::Store {
                 args: [value, at],
@@ -399,15 +404,6 @@ impl<'a> Evaluator<'a> {
         Ok(vec![one])
     }
 
-    fn load(&mut self, func: &Function, opcode: Opcode, to: Type, at: u32, flags: MemFlags) -> Result<Lanes, Stop> {
-        let size = access_size(opcode, to);
-        let mut lanes = from_bytes(to, self.place(func, at, size, Some(flags), false)?);
-        if matches!(opcode, Opcode::Sload8 | Opcode::Sload16 | Opcode::Sload32) {
-            lanes[0] = truncate(to.bits(), signed(8 * size as u32, lanes[0]).cast_unsigned());
-        }
-        Ok(lanes)
-    }
-
     /// Returns the bytes of an access, or an error if its flags forbid the access.
     fn place(
         &mut self,
@@ -422,43 +418,26 @@ impl<'a> Evaluator<'a> {
         if flags.aligned() && !at.is_multiple_of(size as u32) {
             return undefined("misaligned access");
         }
-        let inside = |base: u32, length: usize| {
-            let place = at.wrapping_sub(base) as usize;
-            (place < length && size <= length - place).then_some(place)
-        };
-        let from_slots = at.wrapping_sub(SLOTS) as usize;
-        if let Some((bytes, written)) = self.slots.get_mut(from_slots / SLOT_STEP) {
-            let place = from_slots % SLOT_STEP;
-            let (Some(bytes), Some(written)) =
-                (bytes.get_mut(place..place + size), written.get_mut(place..place + size))
-            else {
-                return undefined("access outside of a slot");
-            };
-            if store {
-                written.fill(true);
-            } else if !written.iter().all(|&written| written) {
-                return undefined("unwritten bytes of a slot");
-            }
-            return Ok(bytes);
-        }
-        let Some(place) = inside(self.memory.base, self.memory.bytes.len()) else {
+        let contains = |span: &&mut Span| (at.wrapping_sub(span.base) as usize) < span.bytes.len();
+        let Some(span) = self.spans.iter_mut().find(contains) else {
             return undefined("access outside of the memory");
         };
-        let region = flags.alias_region().map_or(0, |region| region.as_u32() + 1);
-        for promise in &mut self.promises[place..place + size] {
-            let other = region != 0 && promise.region != 0 && promise.region != region;
-            let changes = (store && promise.constant) || (flags.readonly() && promise.written);
-            if (other && (store || promise.written_there)) || changes {
-                return undefined("flags that do not hold");
+        let place = at.wrapping_sub(span.base) as usize;
+        let Some(bytes) = span.bytes.get_mut(place..place + size) else {
+            return undefined("access beyond the end");
+        };
+        let own = flags.alias_region();
+        for (region, is_stored) in &mut span.accesses[place..place + size] {
+            let is_other = own.is_some() && region.is_some() && *region != own;
+            *is_stored |= store;
+            if is_other && *is_stored {
+                return undefined("access from two alias regions");
+            } else if span.is_slot && !*is_stored {
+                return undefined("unwritten bytes of a slot");
             }
-            if region != 0 {
-                promise.region = region;
-                promise.written_there |= store;
-            }
-            promise.constant |= flags.readonly();
-            promise.written |= store;
+            *region = own.or(*region);
         }
-        Ok(&mut self.memory.bytes[place..place + size])
+        Ok(bytes)
     }
 
     /// Returns the results of the intrinsic `__builtin_npu_` + `name`.

@@ -8,10 +8,10 @@ use cranelift_codegen::ir::immediates::{Ieee16, Ieee32, Ieee64, Imm64, Offset32}
 use cranelift_codegen::ir::instructions::{InstructionFormat, ResolvedConstraint};
 use cranelift_codegen::ir::{
     AbiParam, AliasRegion, AliasRegionData, ArgumentPurpose, AtomicRmwOp, Block, BlockArg, BlockCall, ConstantData,
-    DynamicStackSlotData, DynamicTypeData, Endianness, ExceptionTable, ExceptionTableData, ExceptionTableItem,
-    ExceptionTag, ExtFuncData, ExternalName, FuncRef, Function, GlobalValue, GlobalValueData, Inst, InstBuilder,
-    InstBuilderBase, InstructionData, JumpTable, JumpTableData, LibCall, MemFlags, MemFlagsData, Opcode, SigRef,
-    Signature, StackSlotKind, TrapCode, Type, UserExternalName, Value, ValueList, types,
+    DynamicStackSlot, DynamicStackSlotData, DynamicTypeData, Endianness, ExceptionTable, ExceptionTableData,
+    ExceptionTableItem, ExceptionTag, ExtFuncData, ExternalName, FuncRef, Function, GlobalValue, GlobalValueData, Inst,
+    InstBuilder, InstBuilderBase, InstructionData, JumpTable, JumpTableData, KnownSymbol, LibCall, MemFlags,
+    MemFlagsData, Opcode, SigRef, Signature, StackSlotKind, TrapCode, Type, UserExternalName, Value, ValueList, types,
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_naplespu::Isa;
@@ -209,14 +209,11 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
     /// Returns a value of the type: usually one in scope, where recent values are more frequent, or
     /// a constant. Returns `None` if neither exists.
     pub fn value(&mut self, ty: Type) -> Option<Value> {
-        let is_fitting = |value: &Value| self.type_of(*value) == ty;
-        let fitting: Vec<Value> = self.scope.iter().copied().filter(is_fitting).collect();
+        let fitting = self.scope.iter().copied().filter(|&value| self.type_of(value) == ty);
+        let fitting: Vec<Value> = fitting.collect();
         if !fitting.is_empty() && (!self.has_constants() || self.dice.chance(9, 10)) {
-            let recent = match self.dice.chance(2, 3) {
-                true => fitting.len().saturating_sub(5),
-                false => 0,
-            };
-            return Some(self.dice.one_of(&fitting[recent..]));
+            let recent = if self.dice.chance(2, 3) { 5 } else { fitting.len() };
+            return Some(self.dice.one_of(&fitting[fitting.len().saturating_sub(recent)..]));
         }
         self.number_of(ty).or(fitting.first().copied())
     }
@@ -234,6 +231,22 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
         value
     }
 
+    /// Returns a vector of equal lanes: a value in scope, or a constant around the limits of
+    /// immediates.
+    fn equal_lanes(&mut self, vector: Type) -> Option<Value> {
+        let ty = vector.lane_type();
+        let lane = match self.has_constants() && ty.is_int() && self.dice.chance(2, 3) {
+            true => {
+                let power = self.dice.one_of(&[0, 8, 16, 63]).min(ty.bits() - 1);
+                let number = (1i64 << power).wrapping_sub(self.dice.range(0, 1));
+                let number = if self.dice.chance(1, 2) { number } else { !number };
+                self.int(ty, number)
+            }
+            false => self.value(ty)?,
+        };
+        Some(self.cursor().ins().splat(vector, lane))
+    }
+
     pub fn values(&mut self, all: &[Type]) -> Option<Vec<Value>> {
         all.iter().map(|&ty| self.value(ty)).collect()
     }
@@ -248,24 +261,32 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
 
     /// Returns the low bits of a value of the type.
     pub fn low_bits(&mut self, ty: Type, mask: i64) -> Value {
-        let (value, mask) = (self.any(ty), self.int(ty, mask));
-        self.cursor().ins().band(value, mask)
+        let value = self.any(ty);
+        self.cursor().ins().band_imm_s(value, mask)
     }
 
     /// Returns the result of a comparison of values of one type, as an i8.
     pub fn compare(&mut self) -> Value {
-        let ty = match self.ty() {
-            ty if ty.is_vector() => types::I32,
-            ty => ty,
-        };
-        let (Some(a), Some(mut b)) = (self.value(ty), self.value(ty)) else {
-            return self.int(types::I8, 0);
-        };
+        let ty = self.ty();
+        let compared = self.compare_on(ty);
+        match ty.is_vector() {
+            true if self.dice.chance(1, 2) => self.cursor().ins().vany_true(compared),
+            true => self.cursor().ins().vall_true(compared),
+            false => compared,
+        }
+    }
+
+    /// Returns the result of a comparison of values of this type.
+    fn compare_on(&mut self, ty: Type) -> Value {
+        let (a, mut b) = (self.any(ty), self.any(ty));
+        if ty.is_vector() && self.dice.chance(1, 3) {
+            b = self.equal_lanes(ty).unwrap_or(b);
+        }
         if ty.is_int() && self.has_constants() && self.dice.chance(1, 3) {
             let number = self.dice.range(-3, 200);
             b = self.int(ty, number);
         }
-        if ty.is_float() {
+        if ty.lane_type().is_float() {
             let condition = self.dice.one_of(FloatCC::all());
             return self.cursor().ins().fcmp(condition, a, b);
         }
@@ -288,12 +309,23 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
                     let number = self.dice.one_of(&[1, 2, 3, 5, 7, 8, 10, 16, 100, -3, -1]);
                     return Some(self.int(ty, number));
                 }
-                let (divisor, one) = (self.value(ty)?, self.int(ty, 1));
-                Some(self.cursor().ins().bor(divisor, one))
+                let divisor = self.value(ty)?;
+                Some(self.cursor().ins().bor_imm_s(divisor, 1))
             }
             (Opcode::Select | Opcode::SelectSpectreGuard, 0) if self.dice.chance(5, 6) => Some(self.compare()),
             // A carry is 0 or 1.
             (Opcode::UaddOverflowCin | Opcode::UsubOverflowBin, 2) => Some(self.compare()),
+            (Opcode::Bitselect, 0) if ty.is_vector() && self.dice.chance(1, 2) => {
+                let (mask, flags) = (
+                    self.compare_on(ty),
+                    MemFlagsData::new().with_endianness(Endianness::Little),
+                );
+                Some(match ty.lane_type().is_float() {
+                    true => self.cursor().ins().bitcast(ty, flags, mask),
+                    false => mask,
+                })
+            }
+            _ if ty.is_vector() && self.dice.chance(1, 5) => self.equal_lanes(ty),
             // Numbers with few bits, whose operations the compiler simplifies.
             (Opcode::Bor | Opcode::Band | Opcode::Iadd | Opcode::Ishl | Opcode::Icmp, _)
                 if ty.is_int() && !ty.is_vector() && self.dice.chance(1, 12) =>
@@ -327,14 +359,20 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
 
     /// Adds an instruction with this opcode. Returns `None` if a choice is not possible.
     pub fn instruction_of(&mut self, opcode: Opcode) -> Option<Inst> {
+        let set = opcode.constraints().ctrl_typeset();
+        let ctrl = set.map_or(types::INVALID, |set| self.ty_in(&|ty| set.contains(ty)));
+        self.instruction_on(opcode, ctrl)
+    }
+
+    /// Adds an instruction with this opcode and controlling type. Returns `None` if that is not
+    /// possible.
+    pub fn instruction_on(&mut self, opcode: Opcode, ctrl: Type) -> Option<Inst> {
         let constraints = opcode.constraints();
-        let mut ctrl = types::INVALID;
-        if let Some(set) = constraints.ctrl_typeset() {
-            ctrl = self.ty_in(&|ty| set.contains(ty));
-            if !set.contains(ctrl) {
-                return None;
-            }
-        }
+        let ctrl = match constraints.ctrl_typeset() {
+            Some(set) if !set.contains(ctrl) => return None,
+            Some(_) => ctrl,
+            None => types::INVALID,
+        };
         // Some instructions have only constant operands, which the compiler folds.
         let folds = self.menu.as_ref().is_some_and(|menu| menu.constants) && self.dice.chance(1, 20);
         let mut args = Vec::new();
@@ -416,11 +454,11 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
                 let name = UserExternalName::new(0, self.dice.range(0, 5));
                 ExternalName::User(self.func.declare_imported_user_function(name))
             }
-            1 => {
-                let calls = [LibCall::Memcpy, LibCall::CeilF32, LibCall::Probestack];
-                ExternalName::LibCall(self.dice.one_of(&calls))
-            }
-            2 if !self.tame => ExternalName::KnownSymbol(cranelift_codegen::ir::KnownSymbol::ElfGlobalOffsetTable),
+            1 => ExternalName::LibCall(
+                self.dice
+                    .one_of(&[LibCall::Memcpy, LibCall::CeilF32, LibCall::Probestack]),
+            ),
+            2 if !self.tame => ExternalName::KnownSymbol(KnownSymbol::ElfGlobalOffsetTable),
             _ => ExternalName::testcase(self.dice.one_of(&["g", "h", "__npu_udiv32"])),
         }
     }
@@ -513,12 +551,11 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
         self.func.import_signature(signature)
     }
 
-    fn import(&mut self, signature: SigRef) -> FuncRef {
-        let name = self.name();
+    pub fn import(&mut self, name: ExternalName, signature: SigRef) -> FuncRef {
         self.func.import_function(ExtFuncData {
             name,
             signature,
-            colocated: self.dice.chance(1, 2),
+            colocated: self.menu.is_none() && self.dice.chance(1, 2),
             patchable: !self.tame && self.dice.chance(1, 10),
         })
     }
@@ -546,7 +583,8 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
             TryCall | TryCallIndirect => Some(self.exception_table(sig_ref)?),
             _ => None,
         };
-        let func_ref = (!is_indirect).then(|| self.import(sig_ref));
+        let name = self.name();
+        let func_ref = (!is_indirect).then(|| self.import(name, sig_ref));
         macro_rules! of {
             ($format:ident, $($field:ident),*) => { InstructionData::$format { opcode, args, $($field),* } };
         }
@@ -596,10 +634,11 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
         targets.into_iter().map(|target| self.target(target, &[])).collect()
     }
 
-    fn jump_table(&mut self) -> Option<JumpTable> {
+    /// Returns a table of [`Self::targets`] with arguments.
+    pub fn jump_table(&mut self) -> Option<JumpTable> {
         let calls = self.target_calls()?;
-        let (first, others) = calls.split_first()?;
-        Some(self.func.create_jump_table(JumpTableData::new(*first, others)))
+        let table = JumpTableData::new(*calls.first()?, &calls[1..]);
+        Some(self.func.create_jump_table(table))
     }
 
     /// Builds an instruction in the format of an opcode. The table has an arm for each format.
@@ -636,9 +675,8 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
             ),
             F::FloatCompare => of!(FloatCompare, args = two?, cond = self.dice.one_of(FloatCC::all())),
             F::FuncAddr => {
-                let signature = self.callee_signature(false);
-                let func_ref = self.import(signature);
-                of!(FuncAddr, func_ref = func_ref)
+                let (name, signature) = (self.name(), self.callee_signature(false));
+                of!(FuncAddr, func_ref = self.import(name, signature))
             }
             F::IntAddTrap => of!(IntAddTrap, args = two?, code = self.trap()),
             F::IntCompare => of!(IntCompare, args = two?, cond = self.dice.one_of(IntCC::all())),
@@ -660,14 +698,17 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
             }
             F::NullAry => D::NullAry { opcode },
             F::Shuffle => {
-                let mask = ConstantData::from(&[(); 16].map(|()| self.dice.range(0u8, 31))[..]);
+                // Lanes of 1 to 8 bytes.
+                let size = self.dice.one_of(&[1, 2, 4, 8]);
+                let lanes = (0..16 / size).map(|_| self.dice.range(0, 32 / size - 1) * size);
+                let mask = ConstantData::from_iter(lanes.flat_map(|first| first..first + size));
                 of!(Shuffle, args = two?, imm = self.func.dfg.immediates.push(mask))
             }
-            F::StackAddr => {
-                let slots: Vec<_> = self.func.sized_stack_slots.keys().collect();
-                let slot = (!slots.is_empty()).then(|| self.dice.one_of(&slots))?;
-                of!(StackAddr, stack_slot = slot, offset = self.offset())
-            }
+            F::StackAddr => of!(
+                StackAddr,
+                stack_slot = self.dice.key(&self.func.sized_stack_slots)?,
+                offset = self.offset()
+            ),
             F::Store => of!(
                 Store,
                 args = two?,
@@ -680,17 +721,14 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
             F::Trap => of!(Trap, code = self.trap()),
             F::Unary => of!(Unary, arg = one?),
             F::UnaryConst => {
-                let size = if ctrl.is_invalid() { 16 } else { ctrl.bytes() as usize };
-                let bytes: Vec<u8> = (0..size).map(|_| self.dice.bits() as u8).collect();
-                of!(
-                    UnaryConst,
-                    constant_handle = self.func.dfg.constants.insert(ConstantData::from(&bytes[..]))
-                )
+                let size = if ctrl.is_invalid() { 16 } else { ctrl.bytes() };
+                let data = ConstantData::from_iter((0..size).map(|_| self.dice.bits() as u8));
+                of!(UnaryConst, constant_handle = self.func.dfg.constants.insert(data))
             }
-            F::UnaryGlobalValue => {
-                let all: Vec<GlobalValue> = self.func.global_values.keys().collect();
-                of!(UnaryGlobalValue, global_value = self.dice.one_of(&all))
-            }
+            F::UnaryGlobalValue => of!(
+                UnaryGlobalValue,
+                global_value = self.dice.key(&self.func.global_values)?
+            ),
             F::UnaryIeee16 => of!(UnaryIeee16, imm = Ieee16::with_bits(self.dice.bits() as u16)),
             F::UnaryIeee32 => of!(UnaryIeee32, imm = Ieee32::with_bits(self.dice.bits() as u32)),
             F::UnaryIeee64 => of!(UnaryIeee64, imm = Ieee64::with_bits(self.dice.bits())),
@@ -710,7 +748,7 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
         }
     }
 
-    fn dynamic_slot(&mut self) -> Option<cranelift_codegen::ir::DynamicStackSlot> {
+    fn dynamic_slot(&mut self) -> Option<DynamicStackSlot> {
         if self.tame {
             return None;
         }

@@ -8,7 +8,7 @@
 //! | `instruction` | any instruction, with operands in scope |
 //! | `anything` | functions over all of CLIF, which only must not make the compiler panic |
 //! | [`programs`] | programs with loops, branches, accesses and calls, for each [`Strategy`] |
-//! | [`operations`] | cases of each operation on each vector type |
+//! | [`operations`] | functions of single operations on each type |
 //! | [`eval`], [`lane`] | the results of a program, and of an operation on one lane |
 //!
 //! [`check`] compares the results and the memory, and [`run`] also reduces a failing case. The same
@@ -22,12 +22,11 @@ pub mod compiles;
 pub mod eval;
 mod instruction;
 pub mod lane;
-pub mod operations;
 pub mod programs;
 mod random;
 pub mod seeds;
 
-pub use programs::Strategy;
+pub use programs::{Strategy, operations};
 pub use random::bytes;
 
 use cranelift_codegen::data_value::DataValue;
@@ -90,12 +89,12 @@ impl Failure {
     /// fail in the same way as the original.
     fn same_kind(&self, other: &Self) -> bool {
         // Messages of panics are the same except for numbers.
-        let plain = |text: &str| -> String {
-            let kept = text.lines().next().unwrap_or("").chars();
+        let plain = |failure: &Self| -> String {
+            let kept = failure.message.chars().take_while(|&c| c != '\n');
             kept.filter(|c| !c.is_ascii_digit()).take(60).collect()
         };
         let is_same = self.kind == other.kind && self.config == other.config;
-        is_same && (self.kind != Kind::Panic || plain(&self.message) == plain(&other.message))
+        is_same && (self.kind != Kind::Panic || plain(self) == plain(other))
     }
 }
 
@@ -126,17 +125,15 @@ fn config(settings: &str) -> Result<Config, String> {
 ///
 /// The message of a flag that Cranelift does not have.
 pub fn configs() -> Result<Vec<Config>, String> {
-    let mut all = Vec::new();
-    for strict in ["true", "false"] {
-        for level in ["none", "speed"] {
-            for algorithm in ["backtracking", "single_pass"] {
-                all.push(config(&format!(
-                    "opt_level={level} regalloc_algorithm={algorithm} strict_float={strict}"
-                ))?);
-            }
-        }
-    }
-    Ok(all)
+    let all = (0..8).map(|bits| {
+        let level = ["none", "speed"][bits >> 1 & 1];
+        let algorithm = ["backtracking", "single_pass"][bits & 1];
+        let strict = bits < 4;
+        config(&format!(
+            "opt_level={level} regalloc_algorithm={algorithm} strict_float={strict}"
+        ))
+    });
+    all.collect()
 }
 
 /// The float operations of a case.
@@ -180,14 +177,11 @@ impl Case {
 
     fn uses(&self, config: &Config, turn: u64) -> bool {
         // Register allocation does not depend on loops over memory.
-        let has_turn = turn.is_multiple_of(7) || !config.0.contains("single_pass");
         let has_memory = self.calls.iter().any(|call| call.memory.is_some());
-        let fits = match self.floats {
-            Floats::None => !config.1.settings().strict_float,
-            Floats::Strict => config.1.settings().strict_float,
-            Floats::Any => true,
-        };
-        fits && (has_turn || !has_memory)
+        let is_seldom = has_memory && config.0.contains("single_pass");
+        let is_strict = config.1.settings().strict_float;
+        let fits = self.floats == Floats::Any || is_strict == (self.floats == Floats::Strict);
+        fits && (turn.is_multiple_of(7) || !is_seldom)
     }
 }
 
@@ -198,13 +192,16 @@ fn memory(call: &Call) -> Memory {
         return Memory::default();
     };
     let mut random = Random(seed);
-    let mask = match seed.is_multiple_of(4) {
-        true => 0x0f0f_0f0f_0f0f_0f0f,
-        false => u64::MAX,
+    let mask = if seed.is_multiple_of(4) {
+        0x0f0f_0f0f_0f0f_0f0f
+    } else {
+        u64::MAX
     };
     let bytes = (0..programs::BYTES / 8).flat_map(|_| (random.next() & mask).to_le_bytes());
-    let bytes = bytes.collect();
-    Memory { base, bytes }
+    Memory {
+        base,
+        bytes: bytes.collect(),
+    }
 }
 
 /// Returns the values by which the host passes values: a vector of more than 16 bytes lane by lane.
@@ -256,13 +253,10 @@ pub fn check(case: &Case, configs: &[Config], turn: u64) -> Result<Seen, Failure
         calls.map(|call| expected(case, call, arithmetic)).collect()
     };
     let ieee = outcomes(Arithmetic::Ieee);
-    let has_machine = case.floats == Floats::Any;
-    let machine = has_machine.then(|| outcomes(Arithmetic::Machine));
-    let mut seen = Seen {
-        calls: ieee.len(),
-        ..Seen::default()
-    };
+    let machine = (case.floats == Floats::Any).then(|| outcomes(Arithmetic::Machine));
+    let mut seen = Seen::default();
     for (ended, _) in &ieee {
+        seen.calls += 1;
         match ended {
             Ok(_) => seen.returned += 1,
             Err(Stop::Trapped(_)) => seen.trapped += 1,
@@ -270,10 +264,10 @@ pub fn check(case: &Case, configs: &[Config], turn: u64) -> Result<Seen, Failure
             Err(Stop::Unsupported(opcode)) => return Err(Failure::new(Kind::Generator, opcode, "no evaluation")),
         }
     }
-    for config in configs.iter().filter(|config| case.uses(config, turn)) {
-        let machine = machine.as_ref().filter(|_| !config.1.settings().strict_float);
-        compare(case, machine.unwrap_or(&ieee), &config.1)
-            .map_err(|(kind, message)| Failure::new(kind, &config.0, message))?;
+    for (name, isa) in configs.iter().filter(|config| case.uses(config, turn)) {
+        let machine = machine.as_ref().filter(|_| !isa.settings().strict_float);
+        let compared = compare(case, machine.unwrap_or(&ieee), isa);
+        compared.map_err(|(kind, message)| Failure::new(kind, name, message))?;
     }
     Ok(seen)
 }
@@ -285,32 +279,29 @@ fn compare(case: &Case, outcomes: &[Outcome], isa: &Arc<Isa>) -> Result<(), (Kin
         let defined = program.define(func);
         defined.map_err(|error| (Kind::Refused, format!("{}: {error}", func.name)))?;
     }
-    let Some(first) = case.functions.first() else {
-        return Ok(());
-    };
-    for (call, (ended, after)) in case.calls.iter().zip(outcomes) {
-        if !matches!(ended, Ok(_) | Err(Stop::Trapped(_))) {
-            continue;
-        }
-        call_one(&mut program, first, call, ended, after).map_err(|found| {
-            let results = ended.as_deref().unwrap_or_default();
-            let line = operations::run_line(first, &call.args, results);
-            let (stop, memory) = (ended.as_ref().err(), call.memory);
-            let message = format!("{line}\nstop {stop:?}, memory {memory:x?}\n{found}");
-            (Kind::Mismatch, message)
+    let is_compared = |ended: &Result<_, Stop>| matches!(ended, Ok(_) | Err(Stop::Trapped(_)));
+    for (call, outcome) in case
+        .calls
+        .iter()
+        .zip(outcomes)
+        .filter(|(_, outcome)| is_compared(&outcome.0))
+    {
+        let func = &case.functions[0];
+        call_one(&mut program, func, call, outcome).map_err(|found| {
+            let line = operations::run_line(func, &call.args, outcome.0.as_deref().unwrap_or_default());
+            let (stop, memory) = (outcome.0.as_ref().err(), call.memory);
+            (
+                Kind::Mismatch,
+                format!("{line}\nstop {stop:?}, memory {memory:x?}\n{found}"),
+            )
         })?;
     }
     Ok(())
 }
 
 /// Makes a call and compares results and memory. Returns the difference as an error.
-fn call_one(
-    program: &mut Program,
-    func: &Function,
-    call: &Call,
-    ended: &Result<Vec<Lanes>, Stop>,
-    after: &Memory,
-) -> Result<(), String> {
+fn call_one(program: &mut Program, func: &Function, call: &Call, outcome: &Outcome) -> Result<(), String> {
+    let (ended, after) = outcome;
     let low = after.base.wrapping_sub(MARGIN);
     let image = |inner: &[u8]| {
         let margin = vec![0xa5; MARGIN as usize];
@@ -333,31 +324,27 @@ fn call_one(
         (Err(RunError::Trap(report)), Err(Stop::Trapped(code))) if report.code == Some(*code) => {}
         (outcome, _) => return Err(format!("gives {outcome:?}")),
     }
-    if call.memory.is_none() {
-        return Ok(());
-    }
-    let wanted = image(&after.bytes);
-    let mut found = vec![0; wanted.len()];
-    let module = program.module().map_err(|error| error.to_string())?;
-    module.read_memory(low, &mut found);
-    match (0..found.len()).find(|&at| found[at] != wanted[at]) {
-        Some(at) => {
+    if call.memory.is_some() {
+        let wanted = image(&after.bytes);
+        let mut found = vec![0; wanted.len()];
+        let module = program.module().map_err(|error| error.to_string())?;
+        module.read_memory(low, &mut found);
+        if let Some(at) = (0..found.len()).find(|&at| found[at] != wanted[at]) {
             let (found, wanted, at) = (found[at], wanted[at], low.wrapping_add(at as u32));
-            Err(format!("leaves {found:#04x} at {at:#x}, expected {wanted:#04x}"))
+            return Err(format!("leaves {found:#04x} at {at:#x}, expected {wanted:#04x}"));
         }
-        None => Ok(()),
     }
+    Ok(())
 }
 
 /// Reduces a failing case to one call and smaller functions.
 fn shrink(mut case: Case, fails: impl Fn(&Case) -> bool) -> Case {
-    for call in case.calls.clone() {
-        let mut one = case.clone();
-        one.calls = vec![call];
-        if fails(&one) {
-            case = one;
-            break;
-        }
+    let one = |call: &Call| Case {
+        calls: vec![call.clone()],
+        ..case.clone()
+    };
+    if let Some(one) = case.calls.iter().map(one).find(|one| fails(one)) {
+        case = one;
     }
     for index in 0..case.functions.len() {
         // A function without callers is removed.
@@ -379,17 +366,15 @@ fn shrink(mut case: Case, fails: impl Fn(&Case) -> bool) -> Case {
 /// Checks a case, and shrinks it if the check fails. Returns the report of the shrunk case for a
 /// human reader as an error.
 fn check_or_shrink<T>(case: Case, check: impl Fn(&Case) -> Result<T, Failure>) -> Result<T, String> {
-    let failure = match check(&case) {
-        Ok(result) => return Ok(result),
-        Err(failure) => failure,
-    };
-    let fails = |case: &Case| check(case).is_err_and(|other| other.same_kind(&failure));
-    let small = match failure.kind {
-        Kind::Generator => case,
-        _ => shrink(case, fails),
-    };
-    let failure = check(&small).err().unwrap_or(failure);
-    Err(format!("{failure}\n\n{}", small.text()))
+    check(&case).map_err(|failure| {
+        let fails = |case: &Case| check(case).is_err_and(|other| other.same_kind(&failure));
+        let small = match failure.kind {
+            Kind::Generator => case,
+            _ => shrink(case, fails),
+        };
+        let failure = check(&small).err().unwrap_or(failure);
+        format!("{failure}\n\n{}", small.text())
+    })
 }
 
 /// Checks a case, and shrinks it if it fails.

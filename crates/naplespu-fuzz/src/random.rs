@@ -2,6 +2,7 @@
 
 use arbitrary::Unstructured;
 use arbitrary::unstructured::Int;
+use cranelift_codegen::entity::{EntityRef, PrimaryMap};
 use cranelift_codegen::ir::{Type, types};
 
 /// SplitMix64, the same on all hosts.
@@ -49,6 +50,11 @@ impl Dice<'_, '_> {
     /// Returns one element of the slice.
     pub fn one_of<T: Clone>(&mut self, all: &[T]) -> T {
         all[self.below(all.len())].clone()
+    }
+
+    /// Returns a key of the map, or `None` if it is empty.
+    pub fn key<K: EntityRef, V>(&mut self, map: &PrimaryMap<K, V>) -> Option<K> {
+        (!map.is_empty()).then(|| K::new(self.below(map.len())))
     }
 
     /// Returns 64 random bits.

@@ -193,9 +193,9 @@ pub fn load(root: &Path) -> Result<Vec<Case>, String> {
         let bytes = std::fs::read(&path).map_err(|error| format!("{name}: {error}"))?;
         Case::read(name, path, &bytes)
     });
-    let generated = vector_files().into_iter().map(|file| {
-        let name = format!("{GENERATED}{}", file.name);
-        Case::read(name, PathBuf::new(), file.text.as_bytes())
+    let generated = vector_files()?.into_iter().map(|(name, text)| {
+        let name = format!("{GENERATED}{name}");
+        Case::read(name, PathBuf::new(), text.as_bytes())
     });
     files.chain(generated).collect()
 }

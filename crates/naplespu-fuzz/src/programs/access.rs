@@ -99,11 +99,9 @@ impl Writer<'_, '_, '_> {
             return value;
         }
         if scale > 0 && scale.count_ones() == 1 && self.dice.chance(1, 2) {
-            let shift = self.int(types::I32, scale.trailing_zeros().into());
-            return self.cursor().ins().ishl(value, shift);
+            return self.cursor().ins().ishl_imm_u(value, i64::from(scale.trailing_zeros()));
         }
-        let factor = self.int(types::I32, scale);
-        self.cursor().ins().imul(value, factor)
+        self.cursor().ins().imul_imm_s(value, scale)
     }
 
     fn scale(&mut self, step: i64, size: i64) -> i64 {
@@ -216,8 +214,7 @@ impl Writer<'_, '_, '_> {
         if !self.style.plain && self.dice.chance(1, 10) {
             // An index that is loaded or computed.
             let low = self.low_bits(types::I32, 63);
-            let shift = self.int(types::I32, size.trailing_zeros().into());
-            index.push(self.cursor().ins().ishl(low, shift));
+            index.push(self.cursor().ins().ishl_imm_u(low, i64::from(size.trailing_zeros())));
             align = align.min(size);
         }
         Sum {
@@ -308,10 +305,8 @@ impl Writer<'_, '_, '_> {
             opcode = self.dice.one_of(&narrow_accesses(element)[..2]);
         }
         if let Ok(flags) = self.func.dfg.mem_flags.insert(address.flags) {
-            let mut cursor = self.cursor();
-            let (inst, _) = cursor
-                .ins()
-                .Load(opcode, ty, flags, address.offset.into(), address.value);
+            let (offset, at) = (address.offset.into(), address.value);
+            let (inst, _) = self.cursor().ins().Load(opcode, ty, flags, offset, at);
             self.push_results(inst);
         }
     }
@@ -376,9 +371,10 @@ impl Writer<'_, '_, '_> {
         self.bases.push(Base { slot, ..base });
     }
 
-    /// Adds a loop over the words of a slot of [`SLOT`] bytes. `step` gets the address of a word and
+    /// Adds a loop over the words of a slot. `step` gets the address of a word and
     /// the loop-carried value, and returns its next value. Returns the last value.
     fn slot_loop(&mut self, slot: StackSlot, first: Value, step: impl Fn(&mut Self, Value, Value) -> Value) -> Value {
+        let size = self.func.sized_stack_slots[slot].size;
         let (body, params) = self.block(&[types::I32; 2]);
         let (exit, results) = self.block(&[types::I32]);
         let zero = self.int(types::I32, 0);
@@ -387,9 +383,11 @@ impl Writer<'_, '_, '_> {
         let base = self.cursor().ins().stack_addr(types::I32, slot, 0);
         let at = self.cursor().ins().iadd(base, params[0]);
         let last = step(self, at, params[1]);
-        let (four, end) = (self.int(types::I32, 4), self.int(types::I32, SLOT.into()));
-        let next = self.cursor().ins().iadd(params[0], four);
-        let test = self.cursor().ins().icmp(IntCC::UnsignedLessThan, next, end);
+        let next = self.cursor().ins().iadd_imm_s(params[0], 4);
+        let test = self
+            .cursor()
+            .ins()
+            .icmp_imm_u(IntCC::UnsignedLessThan, next, i64::from(size));
         self.brif(test, (body, &[next, last]), (exit, &[last]));
         self.begin(exit);
         results[0]
@@ -401,9 +399,8 @@ impl Writer<'_, '_, '_> {
         let first = self.any(types::I32);
         self.slot_loop(slot, first, |writer, at, number| {
             writer.cursor().ins().store(MemFlagsData::trusted(), number, at, 0);
-            let (factor, more) = (writer.int(types::I32, 1_664_525), writer.int(types::I32, 1_013_904_223));
-            let product = writer.cursor().ins().imul(number, factor);
-            writer.cursor().ins().iadd(product, more)
+            let product = writer.cursor().ins().imul_imm_s(number, 1_664_525);
+            writer.cursor().ins().iadd_imm_s(product, 1_013_904_223)
         });
         // Both bases may have the same addresses, so they have one region.
         let region = self.bases.len() as u32;
@@ -423,8 +420,7 @@ impl Writer<'_, '_, '_> {
         let first = self.int(types::I32, 12345);
         self.slot_loop(slot, first, |writer, at, hash| {
             let word = writer.cursor().ins().load(types::I32, MemFlagsData::trusted(), at, 0);
-            let factor = writer.int(types::I32, 33);
-            let product = writer.cursor().ins().imul(hash, factor);
+            let product = writer.cursor().ins().imul_imm_s(hash, 33);
             writer.cursor().ins().bxor(product, word)
         })
     }

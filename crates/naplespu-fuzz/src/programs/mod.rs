@@ -9,9 +9,11 @@
 //! | `params` | parameters, arguments, trip counts |
 //! | `access` | addresses, loads, stores |
 //! | `nest` | loops, branches, exits, checks |
+//! | [`operations`] | cases of each operation on each vector type |
 
 mod access;
 mod nest;
+pub mod operations;
 mod params;
 
 use crate::instruction::{Generator, Menu, pure_opcodes, types_of};
@@ -20,9 +22,8 @@ use crate::{Call, Case, Floats};
 use arbitrary::Unstructured;
 use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::{
-    AbiParam, Block, BlockArg, BlockCall, Endianness, ExtFuncData, ExternalName, FuncRef, Function, InstBuilder,
-    JumpTableData, MemFlagsData, Opcode, Signature, StackSlot, StackSlotData, StackSlotKind, Type, UserFuncName, Value,
-    types,
+    AbiParam, Block, BlockArg, Endianness, ExternalName, FuncRef, Function, InstBuilder, MemFlagsData, Opcode,
+    Signature, StackSlot, StackSlotData, StackSlotKind, Type, UserFuncName, Value, types,
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_naplespu::Isa;
@@ -196,38 +197,10 @@ impl Strategy {
             functions.insert(0, writer.g.func);
         }
         let mut writer = Writer::new(dice, isa, menu, style);
+        let calls = if writer.style.memory { 16 } else { 3 };
         writer.function(0, &functions);
-        writer.case(functions)
+        writer.case(functions, calls)
     }
-}
-
-/// Returns functions of one instruction on scalars and vectors of at most 128 bits, for each opcode
-/// that the evaluator supports.
-pub fn instructions(isa: &Isa) -> Vec<Case> {
-    use types::{F32, F32X4, F64, F64X2, I8, I8X16, I16, I16X8, I32, I32X4, I64, I64X2, I128};
-    let all = [
-        I8, I16, I32, I64, I128, F32, F64, I8X16, I16X8, I32X4, I64X2, F32X4, F64X2,
-    ];
-    let mut cases = Vec::new();
-    for (seed, opcode) in (0..).zip(pure_opcodes().flat_map(|opcode| [opcode; 100])) {
-        let data = crate::bytes(seed);
-        let mut source = Unstructured::new(&data);
-        let menu = Menu {
-            opcodes: vec![opcode],
-            types: all.to_vec(),
-            constants: false,
-            plain: false,
-        };
-        let mut writer = Writer::new(Dice(&mut source), isa, menu, programs(Floats::Strict, false));
-        writer.start(0);
-        writer.numbers([all, all].concat());
-        if let Some(inst) = writer.instruction() {
-            let results = writer.func.dfg.inst_results(inst).to_vec();
-            writer.finish(&results);
-            cases.push(writer.case(Vec::new()));
-        }
-    }
-    cases
 }
 
 fn loops(dice: &mut Dice<'_, '_>) -> (Style, Menu) {
@@ -362,9 +335,9 @@ impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
         }
     }
 
-    /// Begins the function with a number.
-    fn start(&mut self, index: usize) {
-        self.func.name = UserFuncName::testcase(format!("f{index}"));
+    /// Begins the function with a name.
+    fn start(&mut self, name: &str) {
+        self.func.name = UserFuncName::testcase(name);
         self.func.signature = Signature::new(CallConv::Fast);
         let (entry, _) = self.block(&[]);
         self.begin(entry);
@@ -377,12 +350,12 @@ impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
         self.cursor().ins().return_(results);
     }
 
-    /// Returns the function and those with higher numbers, with calls.
-    fn case(self, others: Vec<Function>) -> Case {
+    /// Returns the function and those that it calls, with a number of calls.
+    fn case(self, others: Vec<Function>, calls: usize) -> Case {
         let Self {
             mut g, params, style, ..
         } = self;
-        let calls = (0..if style.memory { 16 } else { 3 }).map(|_| {
+        let calls = (0..calls).map(|_| {
             let base = g.dice.one_of(&BASES);
             Call {
                 args: params::arguments(&mut g.dice, &params, base),
@@ -398,12 +371,8 @@ impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
 
     /// Writes the function with a number. `others` are those with higher numbers.
     fn function(&mut self, index: usize, others: &[Function]) {
-        self.start(index);
-        for other in others {
-            let name = ExternalName::testcase(other.name.to_string().trim_start_matches('%'));
-            let callee = self.external(name, other.signature.clone());
-            self.callees.push(callee);
-        }
+        self.start(&format!("f{index}"));
+        self.declare(others);
         if self.style.memory {
             self.memory_body();
         } else {
@@ -416,6 +385,14 @@ impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
             results.extend(self.digest());
         }
         self.finish(&results);
+    }
+
+    /// Makes functions callable.
+    fn declare(&mut self, others: &[Function]) {
+        for other in others {
+            let callee = self.external(other.name.to_string().trim_start_matches('%'), other.signature.clone());
+            self.callees.push(callee);
+        }
     }
 
     /// Adds parameters and puts them into scope.
@@ -523,27 +500,15 @@ impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
         self.cursor().ins().brif(test, yes.0, &yes_args, no.0, &no_args);
     }
 
-    fn table(&mut self, index: Value, blocks: &[Block]) {
-        let pool = &mut self.func.dfg.value_lists;
-        let calls: Vec<BlockCall> = blocks.iter().map(|&block| BlockCall::new(block, [], pool)).collect();
-        let table = self.func.create_jump_table(JumpTableData::new(calls[0], &calls[1..]));
-        self.cursor().ins().br_table(index, table);
-    }
-
     /// Adds a stack slot.
     fn add_slot(&mut self, size: u32) -> StackSlot {
         self.func
             .create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, size, 6))
     }
 
-    fn external(&mut self, name: ExternalName, signature: Signature) -> FuncRef {
+    fn external(&mut self, name: &str, signature: Signature) -> FuncRef {
         let signature = self.func.import_signature(signature);
-        self.func.import_function(ExtFuncData {
-            name,
-            signature,
-            colocated: false,
-            patchable: false,
-        })
+        self.import(ExternalName::testcase(name), signature)
     }
 
     /// Returns the type of a recent value in scope, or i32.
@@ -654,7 +619,7 @@ impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
         let Some(mut args) = self.values(&types_of(&signature.params)) else {
             return;
         };
-        let callee = self.external(ExternalName::testcase(format!("__builtin_npu_{name}")), signature);
+        let callee = self.external(&format!("__builtin_npu_{name}"), signature);
         let flags = MemFlagsData::trusted();
         let stores = name == "block_storev16i32_masked";
         if stores {

@@ -147,10 +147,7 @@ impl Writer<'_, '_, '_> {
                     let by = self.int(ty, -by);
                     self.cursor().ins().isub(param, by)
                 }
-                How::Grows(by) => {
-                    let by = self.int(ty, by);
-                    self.cursor().ins().iadd(param, by)
-                }
+                How::Grows(by) => self.cursor().ins().iadd_imm_s(param, by),
             });
         }
         nexts
@@ -448,7 +445,10 @@ impl Writer<'_, '_, '_> {
                 true => self.low_bits(types::I32, 3),
                 false => self.any(types::I32),
             };
-            self.table(index, &blocks);
+            self.targets.clone_from(&blocks);
+            if let Some(table) = self.jump_table() {
+                self.cursor().ins().br_table(index, table);
+            }
         } else {
             let test = self.compare();
             let direct: Vec<Value> = types.iter().map(|&ty| self.any(ty)).collect();
@@ -584,7 +584,6 @@ impl Writer<'_, '_, '_> {
         let address = self.address(size, false);
         let value = self.plus(address.value, address.offset.into());
         let mask = self.dice.one_of(&[1, 3, 3, 7]);
-        let mask = self.int(types::I32, mask);
-        (self.cursor().ins().band(value, mask), true)
+        (self.cursor().ins().band_imm_s(value, mask), true)
     }
 }

@@ -130,33 +130,21 @@ pub fn bound(dice: &mut Dice<'_, '_>, count: &Count, start: i64, trips: i64) -> 
 /// Chooses the arguments of one call.
 pub fn arguments(dice: &mut Dice<'_, '_>, params: &[Param], memory: u32) -> Vec<Lanes> {
     let places = places(dice, params);
-    let mut numbers: Vec<i64> = vec![0; params.len()];
-    let mut counted: Vec<i64> = vec![0; params.len()];
-    let start = |numbers: &[i64], count: &Count| count.param.map_or(count.start, |index| numbers[index]);
+    let (mut numbers, mut counted): (Vec<i64>, Vec<i64>) = (Vec::new(), Vec::new());
     let mut all: Vec<Lanes> = Vec::new();
+    // The parameters that others refer to are before them.
     for (at, param) in params.iter().enumerate() {
         let ty = param.ty();
-        numbers[at] = match param {
+        let start = |count: &Count| count.param.map_or(count.start, |index| numbers[index]);
+        let mut trip_count = 0;
+        let number = match param {
             Param::Base { bias, .. } => i64::from(memory.wrapping_add(places[at]).wrapping_sub(*bias).cast_signed()),
             Param::Start(_) if !dice.chance(1, 12) => dice.range(-4, 40),
-            _ => dice.number(ty).cast_signed(),
-        };
-        // All lanes of a vector, and both halves of an i128.
-        let mut lane = || u128::from(dice.number(ty)) << 64 | u128::from(dice.number(ty));
-        let mut lanes: Lanes = (0..ty.lane_count()).map(|_| lane()).collect();
-        if ty.bits() <= 64 || ty == types::I128 && dice.chance(1, 2) {
-            lanes[0] = i128::from(numbers[at]).cast_unsigned();
-        }
-        all.push(lanes);
-    }
-    for (at, param) in params.iter().enumerate() {
-        if let Param::Bound(count) = param {
-            counted[at] = trips(dice, count.most);
-            numbers[at] = bound(dice, count, start(&numbers, count), counted[at]);
-        }
-    }
-    for (at, param) in params.iter().enumerate() {
-        match param {
+            Param::Start(_) | Param::Number(_) => dice.number(ty).cast_signed(),
+            Param::Bound(count) => {
+                trip_count = trips(dice, count.most);
+                bound(dice, count, start(count), trip_count)
+            }
             Param::Limit {
                 count,
                 bound,
@@ -164,18 +152,37 @@ pub fn arguments(dice: &mut Dice<'_, '_>, params: &[Param], memory: u32) -> Vec<
                 offset,
             } => {
                 let trips = bound.map_or(count.most, |bound| counted[bound]);
-                let last = start(&numbers, count).wrapping_add(count.step * trips.max(1));
+                let last = start(count).wrapping_add(count.step * trips.max(1));
                 let away = dice.one_of(&[0, 0, 0, 1, -1, 2, 4, -4, 1000, 1000]);
-                numbers[at] = last.wrapping_mul(*scale).wrapping_add(offset + away);
+                last.wrapping_mul(*scale).wrapping_add(offset + away)
             }
-            Param::Bound(_) => {}
-            _ => continue,
+        };
+        numbers.push(number);
+        counted.push(trip_count);
+        let width = ty.lane_bits();
+        if !ty.is_vector() && (ty.bits() <= 64 || dice.chance(1, 2)) {
+            all.push(vec![truncate(width, i128::from(number).cast_unsigned())]);
+            continue;
         }
-        all[at] = vec![i128::from(numbers[at]).cast_unsigned()];
-    }
-    for (lanes, param) in all.iter_mut().zip(params) {
-        let width = param.ty().lane_bits();
-        lanes.iter_mut().for_each(|lane| *lane = truncate(width, *lane));
+        // All lanes of a vector, and both halves of an i128.
+        let mut lane = || u128::from(dice.number(ty)) << 64 | u128::from(dice.number(ty));
+        let mut lanes: Lanes = (0..ty.lane_count()).map(|_| lane()).collect();
+        let other = params[..at].iter().zip(&all).rfind(|(other, _)| other.ty() == ty);
+        match (other, dice.below(if ty.is_vector() { 4 } else { 1 })) {
+            // Every second lane is near that of another vector.
+            (Some((_, other)), 1) => {
+                let near = lanes.iter_mut().zip(other).step_by(2);
+                near.for_each(|(lane, &other)| *lane = other.wrapping_add(dice.range(0, 2)).wrapping_sub(1));
+            }
+            // All lanes but one are equal.
+            (_, 2) => {
+                let (odd, value) = (dice.below(lanes.len()), lanes[0]);
+                lanes.fill(value);
+                lanes[odd] = value.wrapping_add(dice.range(0, 2));
+            }
+            _ => {}
+        }
+        all.push(lanes.into_iter().map(|lane| truncate(width, lane)).collect());
     }
     all
 }

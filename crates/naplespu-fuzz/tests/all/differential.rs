@@ -12,11 +12,13 @@ use cranelift_naplespu::Isa;
 use cranelift_naplespu::passes::Stage;
 use cranelift_naplespu::remarks::LoopOutcome;
 use naplespu_filetests::interpret::{self, InterpretError};
+use naplespu_filetests::reduce::insts;
 use naplespu_fuzz::eval::{self, Lanes, Stop};
 use naplespu_fuzz::lane::Arithmetic;
-use naplespu_fuzz::{self as fuzz, Case, Seen, Strategy, operations, programs, seeds};
+use naplespu_fuzz::operations::{operations, small_types};
+use naplespu_fuzz::{self as fuzz, Case, Seen, Strategy, seeds};
 use naplespu_reader::panics::silence_caught;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// Texts that some programs must contain, besides the opcodes of the evaluator.
 const STATEMENTS: &str = "func_addr|trapnz|trapz|call fn|call_indirect|brif|br_table|uload8|istore16|store aligned\
@@ -128,11 +130,11 @@ fn programs_have_all_instructions() {
     for what in STATEMENTS.split('|') {
         assert!(all.contains(what), "never `{what}`");
     }
-    for case in programs::instructions(&configs[0].1) {
-        let func = &case.functions[0];
-        let inst = func.layout.block_insts(func.layout.entry_block().unwrap()).rev().nth(1);
-        let opcode = func.dfg.insts[inst.unwrap()].opcode();
-        let is_there = [" ", "."].iter().any(|end| all.contains(&format!("= {opcode}{end}")));
+    let operations = operations(&configs[0].1, small_types(), false);
+    let funcs = operations.iter().map(|(_, case)| &case.functions[0]);
+    let opcodes = funcs.flat_map(|func| insts(func).into_iter().map(|inst| func.dfg.insts[inst].opcode()));
+    for opcode in opcodes.collect::<HashSet<_>>() {
+        let is_there = [" ", "."].iter().any(|end| all.contains(&format!(" {opcode}{end}")));
         assert!(is_there, "never `{opcode}`");
     }
 }
@@ -190,14 +192,12 @@ fn without_nans(func: &Function, outcome: Outcome) -> Outcome {
 fn evaluator_agrees_with_the_interpreter() {
     silence_caught();
     let configs = fuzz::configs().unwrap();
-    let operations = operations::operations().into_iter().map(|operation| operation.case);
     let (mut compared, mut unknown, mut failures) = (0, 0, Vec::new());
-    for case in operations.chain(programs::instructions(&configs[0].1)) {
+    for (_, case) in operations(&configs[0].1, small_types(), false) {
         let func = &case.functions[0];
         let text = func.display().to_string();
         let mut types = func.signature.params.iter().chain(&func.signature.returns);
-        let mut insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
-        let is_wrong = insts.any(|inst| interpret::is_wrong(func, inst));
+        let is_wrong = insts(func).into_iter().any(|inst| interpret::is_wrong(func, inst));
         if is_wrong || types.any(|param| param.value_type.bytes() > 16) {
             continue;
         }
