@@ -9,6 +9,7 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{ExternalName, Function, UserFuncName};
 use cranelift_codegen::settings::{self, Flags};
 use cranelift_naplespu::code::{CompiledCode, RelocTarget};
+use cranelift_naplespu::runtime::OTHER_LINE;
 use cranelift_naplespu::{Isa, Pass, Triple, isa};
 use npu_mc::asm;
 use source::{CHECKS, SOURCES, SPLIT, made_from, parse, rare};
@@ -139,6 +140,7 @@ fn assembled(file: &str) -> Result<(String, Vec<u8>, Vec<Reloc>), String> {
     println!("cargo::rerun-if-changed={file}");
     let root = std::env::var_os("CARGO_MANIFEST_DIR").ok_or("CARGO_MANIFEST_DIR is not set")?;
     let text = std::fs::read_to_string(PathBuf::from(root).join(file)).map_err(|e| format!("{file}: {e}"))?;
+    let text = text.replace("OTHER_LINE", &OTHER_LINE.to_string());
     let object = asm::assemble(&text, &asm::Options::default()).map_err(|faults| format!("{file}: {faults:?}"))?;
     let ([first, ..], [section]) = (&object.symbols[..], &object.sections[..]) else {
         return Err(format!("{file}: not one section with a symbol"));

@@ -9,7 +9,8 @@
 # The unit is coherent while a core writes its line: `dcache_inv` moves the line to the second level,
 # and `flush` writes it to memory from there. The `flush` must not meet an eviction of the line that
 # is on its way, for which `dcache_inv` does not wait. So the core stores to another line of the same
-# home first, 1024 bytes away: that store misses, and completes after the eviction.
+# home first, OTHER_LINE bytes away (a constant of the compiler): that store misses, and completes
+# after the eviction.
 #
 # The unit is non-coherent (region 7 of the core) while the core reads: loads then go to memory. No
 # line of the unit may be in the data cache when the region changes, and no store to a non-coherent
@@ -42,7 +43,7 @@ __npu_machine_enter:
         shli            s4, s2, 6
         shri            s8, s1, 6
         add_i32         s0, s3, s4              # the core's word
-        movei           s13, 1024
+        movei           s13, OTHER_LINE
         shli            s8, s8, 6               # the line of the core's lock
         add_i32         s2, s0, s13             # the core's other line
 

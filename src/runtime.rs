@@ -13,6 +13,11 @@ use cranelift_codegen::ir::{AbiParam, Signature, types};
 use cranelift_codegen::isa::CallConv;
 use std::sync::OnceLock;
 
+/// The distance in bytes from the core's word of the lock of all cores to its other line. A store
+/// to that line orders a `flush` of the word after an eviction of the word's line
+/// (`runtime/machine_enter.s`). The other lines follow the lines of sixteen tiles.
+pub const OTHER_LINE: u32 = 1024;
+
 impl Routine {
     /// Returns the locations of the arguments and results. Returns `None` if the convention has no
     /// location for them; a test excludes this case.

@@ -34,8 +34,8 @@ pub enum Shape {
         /// The number of lanes of the type. The contents of the other lanes are undefined.
         used: u32,
     },
-    /// Lanes that do not fit into the lanes of a vector register. Each lane is represented by
-    /// words.
+    /// Lanes of a type that no vector register holds (`f16`, or more than 32 bits). Each lane is
+    /// represented by words.
     LanesOfWords {
         /// The type of a lane.
         element: Type,

@@ -20,7 +20,7 @@ use npu_mc::tables::IntrinsicKind;
 /// Checks the function. Returns the locations of its arguments and results, the signatures of its
 /// callees, and the opcodes of its instructions.
 ///
-/// `types` are the types of its values. `callees` is the number of functions that it declared
+/// `types` are the types of its values, and `callees` is the number of functions that it declared,
 /// before legalization rewrote it. `refused` are the refusals of that rewrite.
 ///
 /// # Errors

@@ -380,7 +380,9 @@ def : OperationAction<["fvdemote", "fvpromote_low", "x86_pmaddubsw"], [untyped],
 // Cranelift types the result of these as a single i8.
 def : Refuse<["icmp", "fcmp"], [OtherVT], "take parts with extract_vector", "$op of vectors of dynamic size", DynamicSize>;
 
-// Vectors that do not fit a vector register are split into lanes (`src/legalize/scalarize.rs`).
+// OtherVT covers all other vectors. Those with fewer lanes, or in two or four registers, have the
+// action of the type of their registers, with the exceptions in `src/legalize/scalarize.rs`. All
+// others are split into lanes there.
 def : OperationAction<["load", "store"], [OtherVT], Scalarize>;
 def : OperationAction<["iadd", "isub", "imul", "umulhi", "smulhi", "band", "bor", "bxor", "bnot", "ineg", "iabs", "popcnt",
                        "smin", "umin", "smax", "umax", "avg_round", "uadd_sat", "sadd_sat", "usub_sat", "ssub_sat",

@@ -24,6 +24,7 @@
 use super::routines::{import, word_of};
 use crate::error::CompileError;
 use crate::intrinsics::{self, ATOMIC_ENTER, MACHINE_ENTER};
+use crate::runtime::OTHER_LINE;
 use crate::spaces::{self, Space};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -49,10 +50,6 @@ enum Change {
     Load,
     Store(Value),
 }
-
-/// The distance from the core's word of the lock of the machine to its other line. A store to this line
-/// orders a `flush` of the word after an eviction of the word's line (`runtime/machine_enter.s`).
-const OTHER_LINE: i64 = 1024;
 
 /// The lock that excludes other threads.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -299,7 +296,7 @@ fn under_machine_lock(
     let zero = cursor.ins().iconst(types::I32, 0);
     cursor.ins().atomic_store(MemFlagsData::new(), zero, own_word);
     declared.give_back(cursor, own_word)?;
-    let distance = cursor.ins().iconst(types::I32, OTHER_LINE);
+    let distance = cursor.ins().iconst(types::I32, i64::from(OTHER_LINE));
     let other_line = cursor.ins().iadd(own_word, distance);
     cursor.ins().atomic_store(MemFlagsData::new(), zero, other_line);
     declared.give_back(cursor, other_line)?;

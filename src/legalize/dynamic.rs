@@ -1,10 +1,10 @@
 //! Replaces vector types of dynamic size by types of fixed size.
 //!
-//! The machine has one vector size, a register of 512 bits, and the base type of a dynamic vector
-//! has 128 bits. So the scale is four for all types: `i32x4xN` has sixteen lanes. One scale for all
-//! types keeps lane counts consistent when lanes are widened or narrowed. Signatures, block
-//! parameters, results and stack slots all get the fixed type. After this pass such a value is an
-//! ordinary vector with its number of lanes.
+//! The scale is four for all types, so a base type of 128 bits (`i32x4xN`) fills one register of 512
+//! bits, and `i32x8xN` two. The global value of the type (`dyn_scale_target_const`) is not read. One
+//! scale for all types keeps lane counts consistent when lanes are widened or narrowed. Signatures,
+//! block parameters and results get the fixed type; `stacks.rs` rewrites the stack slots. After this
+//! pass such a value is an ordinary vector with its number of lanes.
 
 use super::lane_memory::frame_area;
 use super::rules::rules;

@@ -76,7 +76,7 @@ impl Splitter<'_> {
         let result = self.cursor.func.dfg.first_result(inst);
         let (from, to) = (self.type_of(arg), self.type_of(result));
         let fits = to.is_vector() && from.lane_bits().is_multiple_of(32);
-        if !fits || self.is_big(flags) || self.is_apart(result) || !self.is_apart(arg) {
+        if !fits || self.is_big(flags) || self.is_in_lanes(result) || !self.is_in_lanes(arg) {
             return None;
         }
         let bits = from.lane_type().as_int();
@@ -118,7 +118,7 @@ impl Splitter<'_> {
         let words = types::I32
             .by(ty.bits() / 32)
             .filter(|&ty| register_type(ty).is_some())?;
-        let in_register = self.type_of(arg).is_vector() && !self.is_apart(arg);
+        let in_register = self.type_of(arg).is_vector() && !self.is_in_lanes(arg);
         if !in_register || !ty.lane_bits().is_multiple_of(32) {
             return None;
         }

@@ -12,8 +12,9 @@
 //!   [`Legality::rule`] for one instruction.
 //! * `validate` refuses functions by these rules, and `docs/clif-support.md` is generated from
 //!   them.
-//! * `run` rewrites instructions to other CLIF before any other pass; each kind has a file. It gets
-//!   the set of opcodes from `validate`, so a function without these opcodes costs nothing.
+//! * `vectors` replaces vectors that no register holds, before `validate`. `run` rewrites other
+//!   instructions to CLIF after it; each kind has a file. `run` gets the set of opcodes from
+//!   `validate`, so a function without these opcodes costs nothing.
 //!
 //! # Limits
 //!

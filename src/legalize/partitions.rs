@@ -3,8 +3,8 @@
 //! Moving a vector to and from a register is expensive: a load shuffles the words of a line, and a
 //! store packs them into bytes. So vectors that are only copied, or loaded, used once in arithmetic
 //! and stored, cost fewer instructions as scalars. Values that are connected by instructions form a
-//! partition, which is either in registers or split. A partition stays in registers if it leaves the function,
-//! joins at a block parameter or contains an instruction that this file does not support.
+//! partition, which is either in registers or split. A partition stays in registers if it leaves the
+//! function, joins at a block parameter or contains an instruction that this file does not support.
 
 use super::conditions::Legality;
 use crate::shape::is_short;

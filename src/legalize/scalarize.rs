@@ -1,12 +1,12 @@
 //! Splits vectors that lowering has no registers for into scalar lanes, in signatures, block
 //! parameters and all instructions.
 //!
-//! Vectors of at most sixty-four lanes of at most 32 bits stay vectors, with sixteen lanes per
-//! register. Each lane of any other vector becomes an ordinary scalar, for arithmetic, calls,
+//! Vectors of at most sixty-four lanes of `i8`, `i16`, `i32` or `f32` stay vectors, with sixteen
+//! lanes per register. Each lane of any other vector becomes an ordinary scalar, for arithmetic, calls,
 //! memory and Cranelift's optimizer. A block parameter, argument or result becomes one for each
 //! lane, in order. This file also expands two more kinds of instructions lane by lane: those that
 //! the machine does not implement for the number of lanes, and those that mix both kinds of
-//! vectors.
+//! vectors. Vectors that are cheaper as scalars are split too (`partitions.rs`).
 
 use super::conditions::Legality;
 use super::rules::{rules as rules_of, unsupported};
@@ -89,9 +89,9 @@ pub fn run(func: &mut Function, isa: &Isa) -> Result<Vec<Refusal>, CompileError>
     }
     let name = func.name.to_string();
     let legality = Legality::new(isa.flags(), isa.settings());
-    let apart = partitions::find(func, &order, &cfg, &domtree, legality);
+    let as_lanes = partitions::find(func, &order, &cfg, &domtree, legality);
     let mut splitter = Splitter {
-        apart,
+        as_lanes,
         parts: FxHashMap::default(),
         truths: FxHashMap::default(),
         cursor: FuncCursor::new(func),
@@ -169,7 +169,7 @@ pub(super) struct Splitter<'a> {
     /// The lanes of split values.
     parts: FxHashMap<Value, Vec<Value>>,
     /// The values that are split although a vector register could hold them.
-    apart: FxHashSet<Value>,
+    as_lanes: FxHashSet<Value>,
     /// For lanes that are masks: the truth values that they were made from.
     truths: FxHashMap<Value, Value>,
     legality: Legality<'a>,
@@ -193,14 +193,14 @@ impl Splitter<'_> {
     }
 
     /// Returns whether a value is split into lanes.
-    pub(super) fn is_apart(&self, value: Value) -> bool {
-        is_split(self.type_of(value)) || self.apart.contains(&self.cursor.func.dfg.resolve_aliases(value))
+    pub(super) fn is_in_lanes(&self, value: Value) -> bool {
+        is_split(self.type_of(value)) || self.as_lanes.contains(&self.cursor.func.dfg.resolve_aliases(value))
     }
 
     /// Returns the lanes of a vector, split or in a register, or a scalar as a single lane.
     pub(super) fn lanes(&mut self, value: Value) -> Vec<Value> {
         let ty = self.type_of(value);
-        if ty.is_vector() && !self.is_apart(value) {
+        if ty.is_vector() && !self.is_in_lanes(value) {
             let lanes = 0..ty.lane_count();
             return lanes
                 .map(|lane| self.cursor.ins().extractlane(value, lane as u8))
@@ -219,7 +219,7 @@ impl Splitter<'_> {
     fn is_in_registers(&self, inst: Inst, opcode: Opcode) -> bool {
         let dfg = &self.cursor.func.dfg;
         let mut values = dfg.inst_values(inst).chain(dfg.inst_results(inst).iter().copied());
-        if values.any(|value| self.is_apart(value)) {
+        if values.any(|value| self.is_in_lanes(value)) {
             return false;
         }
         let types = || {
@@ -307,7 +307,7 @@ impl Splitter<'_> {
         let args = dfg.inst_args(inst).to_vec();
         let result = dfg.first_result(inst);
         let all = || args.iter().copied().chain([result]);
-        if all().any(|value| self.is_apart(value)) || !all().any(|value| is_long(self.type_of(value))) {
+        if all().any(|value| self.is_in_lanes(value)) || !all().any(|value| is_long(self.type_of(value))) {
             return None;
         }
         let ty = self.type_of(result);
@@ -339,7 +339,7 @@ impl Splitter<'_> {
             true => {
                 let dfg = &self.cursor.func.dfg;
                 let mut values = dfg.inst_values(inst).chain(dfg.inst_results(inst).iter().copied());
-                calls || values.any(|value| self.is_apart(value))
+                calls || values.any(|value| self.is_in_lanes(value))
             }
             false => !self.is_in_registers(inst, opcode),
         };
@@ -375,7 +375,7 @@ impl Splitter<'_> {
             }
             [result, ..] => {
                 let ty = self.type_of(*result);
-                if self.is_apart(*result) {
+                if self.is_in_lanes(*result) {
                     let lanes = (0..ty.lane_count()).map(|_| zero(&mut self.cursor, ty.lane_type()));
                     let lanes = lanes.collect();
                     self.replace_by_lanes(inst, lanes);
@@ -413,7 +413,7 @@ impl Splitter<'_> {
     /// Replaces the instruction by the lanes of its result.
     fn replace_by_lanes(&mut self, inst: Inst, lanes: Vec<Value>) {
         let result = self.cursor.func.dfg.first_result(inst);
-        let parts = match self.is_apart(result) {
+        let parts = match self.is_in_lanes(result) {
             true => lanes,
             false => self.join(self.type_of(result), &lanes).into_iter().collect(),
         };
@@ -423,7 +423,7 @@ impl Splitter<'_> {
     /// Replaces the instruction by the parts of its result.
     fn replace(&mut self, inst: Inst, parts: Vec<Value>) {
         let result = self.cursor.func.dfg.first_result(inst);
-        if self.is_apart(result) {
+        if self.is_in_lanes(result) {
             self.parts.insert(result, parts);
         } else {
             let dfg = &mut self.cursor.func.dfg;

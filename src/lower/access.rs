@@ -1,4 +1,4 @@
-//! Accesses to memory: what decides the instructions that a load or store takes.
+//! Alignment, byte order and address space of a load or store, which select its instructions.
 
 use super::context::Lower;
 use crate::abi::slots;

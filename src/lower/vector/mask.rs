@@ -26,8 +26,8 @@ const TWIN_DISTANCE: usize = 64;
 pub struct MaskOf(pub Value);
 
 impl Lower<'_> {
-    /// Returns whether each lane of the value is all ones or all zeros, because the value is a
-    /// compare or a constant.
+    /// Returns whether each lane of the value is known to be all ones or all zeros: a compare, a
+    /// constant, or a bitwise operation or cast of such values.
     pub fn is_mask(&self, value: Value) -> bool {
         self.is_mask_within(value, MAX_DEPTH)
     }
