@@ -216,6 +216,8 @@ fn rules(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
             report(&format!("{settings} files"), counts, prover.table.failures.len());
         }
     }
+    let counts = prover.second_attempts();
+    report("second attempts", counts, prover.table.failures.len());
     if let Some(path) = &args.known {
         prover
             .known

@@ -54,14 +54,16 @@ use npu_mc::errata::Erratum;
 use rayon::prelude::*;
 use rustc_hash::{FxHashSet, FxHasher};
 use sha2::{Digest as _, Sha256};
+use std::collections::BTreeMap;
 use std::hash::Hasher as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use table::Table;
 
 /// The number of functions that are compiled before some of them are proved.
-const CHUNK: usize = 4096;
-/// The time of the first attempt at a proof.
+const CHUNK: usize = 16_384;
+/// The time of the first attempt at a proof. All second attempts follow at the end: a chunk waits for
+/// its longest proof, and then uses one thread only.
 const FIRST: Duration = Duration::from_secs(2);
 
 /// A compiled instance.
@@ -117,10 +119,19 @@ pub struct Counts {
     pub solving: Duration,
 }
 
+/// A function without an answer after the first attempt.
+struct Deferred {
+    compiled: Compiled,
+    isa: Arc<Isa>,
+    settings: String,
+}
+
 /// The proofs so far.
 pub struct Prover {
     options: Options,
     features: FxHashSet<u64>,
+    /// The functions of the second attempt, by function and code.
+    deferred: BTreeMap<Key, Vec<Deferred>>,
     /// The answers so far, by function and code.
     pub known: Known,
     /// The proofs by rule.
@@ -155,6 +166,7 @@ impl Prover {
         Self {
             options,
             features: FxHashSet::default(),
+            deferred: BTreeMap::new(),
             known: Known::default(),
             table: Table::default(),
         }
@@ -220,20 +232,80 @@ impl Prover {
             }
         }
         counts.compared += chosen.len();
-        let proofs: Vec<(Key, Proof)> = chosen
+        let proofs: Vec<(Key, Compiled, Option<Answer>)> = chosen
             .into_par_iter()
+            .with_max_len(1)
             .map(|compiled| {
                 let key = key(&compiled, isa);
-                (key, self.compare(compiled, &key, isa, settings))
+                let answer = self.first_attempt(&compiled, &key, isa);
+                (key, compiled, answer)
             })
             .collect();
-        for (key, proof) in proofs {
-            counts.proving += proof.answer.time;
-            counts.solving += proof.answer.solving;
-            self.known
-                .add(key, &proof.answer.verdict, self.options.timeout.as_secs());
-            self.table.add(proof, isa);
+        for (key, compiled, answer) in proofs {
+            match answer {
+                Some(answer) => self.add(key, compiled, answer, isa, settings, counts),
+                None => self.deferred.entry(key).or_default().push(Deferred {
+                    compiled,
+                    isa: isa.clone(),
+                    settings: settings.to_owned(),
+                }),
+            }
         }
+    }
+
+    /// Proves the functions without an answer so far, with all the time of the options.
+    pub fn second_attempts(&mut self) -> Counts {
+        let mut counts = Counts::default();
+        let deferred: Vec<(Key, Vec<Deferred>)> = std::mem::take(&mut self.deferred).into_iter().collect();
+        let answers: Vec<Option<Answer>> = deferred
+            .par_iter()
+            .with_max_len(1)
+            .map(|(_, equal)| {
+                let Deferred { compiled, isa, .. } = equal.first()?;
+                Some(prove_code(&compiled.instance.func, &compiled.code, isa, &self.options))
+            })
+            .collect();
+        for ((key, equal), answer) in deferred.into_iter().zip(answers) {
+            let Some(answer) = answer else { continue };
+            for Deferred {
+                compiled,
+                isa,
+                settings,
+            } in equal
+            {
+                counts.compared += 1;
+                self.add(key, compiled, answer.clone(), &isa, &settings, &mut counts);
+            }
+        }
+        counts
+    }
+
+    /// Records an answer.
+    fn add(
+        &mut self,
+        key: Key,
+        compiled: Compiled,
+        answer: Answer,
+        isa: &Arc<Isa>,
+        settings: &str,
+        counts: &mut Counts,
+    ) {
+        counts.proving += answer.time;
+        counts.solving += answer.solving;
+        self.known.add(key, &answer.verdict, self.options.timeout.as_secs());
+        let Compiled { instance, rules, .. } = compiled;
+        let proof = Proof {
+            settings: settings.to_owned(),
+            ty: match instance.ty {
+                types::INVALID => "several types".to_owned(),
+                ty => ty.to_string(),
+            },
+            func: instance.func,
+            constant: instance.constant,
+            rules,
+            answer,
+        };
+        self.table.add(proof, isa);
     }
 
     /// Records the features of an instance. Returns whether one of them is new.
@@ -273,44 +345,24 @@ impl Prover {
         is_new
     }
 
-    /// Proves the code of a function. A function that is undecided at first is tried again with more
-    /// time.
-    fn answer(&self, func: &Function, code: &CompiledCode, isa: &Arc<Isa>) -> Answer {
+    /// Compares the code of a function with its CLIF, unless the answer for the same code of the same
+    /// function is known. Returns `None` if a second attempt has to decide.
+    fn first_attempt(&self, compiled: &Compiled, key: &Key, isa: &Arc<Isa>) -> Option<Answer> {
+        let func = &compiled.instance.func;
+        if let Some(verdict) = self.known.get(key, self.options.timeout.as_secs()) {
+            return Some(Answer {
+                verdict,
+                ..Answer::new(func)
+            });
+        }
+        if self.deferred.contains_key(key) {
+            return None;
+        }
         let mut options = self.options.clone();
         options.timeout = options.timeout.min(FIRST);
-        let answer = prove_code(func, code, isa, &options);
-        match answer.verdict {
-            Verdict::Undecided(Reason::Time(_)) if self.options.timeout > FIRST => {
-                prove_code(func, code, isa, &self.options)
-            }
-            _ => answer,
-        }
-    }
-
-    /// Compares the code of a function with its CLIF, unless the answer for the same code of the same
-    /// function is known.
-    fn compare(&self, compiled: Compiled, key: &Key, isa: &Arc<Isa>, settings: &str) -> Proof {
-        let Compiled {
-            instance, code, rules, ..
-        } = compiled;
-        let answer = match self.known.get(key, self.options.timeout.as_secs()) {
-            Some(verdict) => Answer {
-                verdict,
-                ..Answer::new(&instance.func)
-            },
-            None => self.answer(&instance.func, &code, isa),
-        };
-        Proof {
-            settings: settings.to_owned(),
-            ty: match instance.ty {
-                types::INVALID => "several types".to_owned(),
-                ty => ty.to_string(),
-            },
-            func: instance.func,
-            constant: instance.constant,
-            rules,
-            answer,
-        }
+        let answer = prove_code(func, &compiled.code, isa, &options);
+        let is_final = !matches!(answer.verdict, Verdict::Undecided(Reason::Time(_))) || self.options.timeout <= FIRST;
+        is_final.then_some(answer)
     }
 }
 
