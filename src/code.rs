@@ -27,7 +27,7 @@ pub struct CompiledCode {
     pub insts: Vec<(u32, Option<ir::Inst>)>,
     /// The locations of labelled values, with ranges of code offsets.
     pub value_labels_ranges: HashMap<ValueLabel, Vec<LabelRange>>,
-    /// For each call with a user stack map the locations of its live references, by rising offset.
+    /// For each call with a user stack map: the locations of its live references, by rising offset.
     pub stack_maps: Vec<StackMap>,
     /// The calls with additional unwind information, by rising offset.
     pub call_sites: Vec<CallSite>,

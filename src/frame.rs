@@ -160,7 +160,8 @@ fn saved_registers(vcode: &VCode, output: &Output, registers: RegisterSet, frame
     }
     let mut list: Vec<Reg> = Vec::new();
     if registers == RegisterSet::PreserveAll {
-        // Registers that callers keep, although other conventions may change them.
+        // Registers on whose values callers of this function rely, although other conventions may
+        // change them.
         let all = assigned.iter().enumerate().filter(|(_, assigned)| **assigned);
         let mut extra: PRegSet = all.map(|(index, _)| PReg::from_index(index)).collect();
         extra.union_from(touched);

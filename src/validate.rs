@@ -93,8 +93,8 @@ pub fn refuses(func: &Function, inst: Inst, isa: &Isa) -> bool {
 /// The refused construct, and the nearest supported form.
 type Reason = (String, Option<&'static str>);
 
-/// The instructions of a function. Most have an opcode that is refused on none of the function's
-/// types. These cost only one table access.
+/// The instructions of a function. Most opcodes are refused on none of the function's types, and
+/// such an instruction costs only one table access.
 struct Insts<'a> {
     func: &'a Function,
     legality: Legality<'a>,

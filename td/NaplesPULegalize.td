@@ -345,7 +345,7 @@ def : OperationAction<["fneg", "fabs", "fcopysign"], splitFloatTypes, Split>;
 def : OperationAction<["fpromote"], [f32, f64, f128], LibCall>;
 def : OperationAction<["fdemote"], [f16, f32, f64], LibCall>;
 
-// CLIF's verifier accepts these.
+// CLIF's verifier accepts the operations that these records refuse.
 defvar sameLanes = "convert scalars to scalars and vectors to vectors";
 defvar notLanes = "$op between types with different numbers of lanes";
 def : Refuse<floatToIntegerSat # ["x86_cvtt2dq"], integerTypes # packedTypes # laneTypes, sameLanes, notLanes, LanesDiffer>;

@@ -54,7 +54,7 @@ class ElfTarget {
   int TextAlign = 0;    // bytes
   int PageSize = 0;     // bytes
   string ScratchpadSection = "";
-  // Sections for unwinding exceptions: frames of a fixed number of words, of which the last is the
+  // Sections for unwinding exceptions: frames of a fixed number of words; the last word is the
   // address of a list of calls.
   string UnwindFramesSection = "";
   string UnwindCallsSection = "";

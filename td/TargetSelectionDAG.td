@@ -67,7 +67,7 @@ def SDTBitcast    : SDTypeProfile<1, 1, []>;
 def SDTNone       : SDTypeProfile<0, 0, []>;
 def SDTUse        : SDTypeProfile<0, 1, []>;
 def SDTUse2       : SDTypeProfile<0, 2, []>;
-// A value without value operands; operands are fields of the CLIF instruction.
+// A node whose operands are fields of the CLIF instruction, not values.
 def SDTLeaf       : SDTypeProfile<1, 0, []>;
 def SDTLeaf1      : SDTypeProfile<1, 1, []>;
 def SDTLeaf2      : SDTypeProfile<1, 2, []>;

@@ -44,7 +44,7 @@ use std::process::ExitCode;
 
 type Error = Box<dyn std::error::Error>;
 
-/// The argument of kernels without figures of LLVM's.
+/// The argument of kernels without LLVM figures.
 const ARGUMENT: i32 = 123_456_789;
 
 /// The numbers of threads.

@@ -90,7 +90,7 @@ const LIBRARY: &[&str] = &["memcpy", "memmove", "memset", "memcmp", "npu_throw"]
 /// A routine in the output of the build script.
 struct Built {
     name: &'static str,
-    /// The routine whose text this one is made from, mostly itself; empty for assembly.
+    /// The routine from whose text this one is made, usually itself; empty for assembly.
     text_of: &'static str,
     /// The number of its source, and the start and end of its text there.
     text: (usize, usize, usize),

@@ -111,8 +111,8 @@ pub const SPLIT: &[&str] = &[
     "__npu_f64_sqrt",
 ];
 
-/// Returns the name of the routine for rare arguments of a routine in [`SPLIT`]. It is the complete
-/// function of the text.
+/// Returns the name of the routine that handles the rare arguments of a routine in [`SPLIT`]. The
+/// routine for rare arguments consists of the complete function in the text.
 pub fn rare(name: &str) -> String {
     format!("{name}_rare")
 }

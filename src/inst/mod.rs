@@ -203,8 +203,8 @@ pub enum MInst {
         /// Scratch registers.
         tmps: [Reg; 4],
     },
-    /// Prevents that loads and stores are moved across it. Emits nothing: a thread's accesses
-    /// happen in program order.
+    /// Loads and stores are not moved across it. Emits nothing: a thread's accesses happen in
+    /// program order.
     Fence,
     /// A location that debug tags refer to. Emits nothing.
     SequencePoint,

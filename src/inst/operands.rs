@@ -121,7 +121,7 @@ impl MInst {
                 let several = words.len() > 1;
                 // regalloc2 inserts the moves into the reused registers before the instruction. It
                 // keeps the other operands out of the registers of these moves, except the register
-                // that the first operand reuses. Late uses prevent that another operand shares it.
+                // that the first operand reuses. Late uses keep other operands from sharing it.
                 let other = |v: &mut _, reg: &mut Reg| if several { use_late(v, reg) } else { use_reg(v, reg) };
                 for word in words.iter_mut() {
                     use_reg(v, &mut word.if_true);

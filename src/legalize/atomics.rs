@@ -114,8 +114,8 @@ impl Access {
         self.ty.bits() <= types::I32.bits()
     }
 
-    /// Returns the type of the accesses of which the operation consists, whose size is the alignment
-    /// that the operation requires.
+    /// Returns the type of each access of the operation. The operation requires an address that is
+    /// a multiple of its size.
     fn unit(&self) -> Type {
         if self.is_word() { self.ty } else { types::I32 }
     }
@@ -176,7 +176,8 @@ pub(super) fn run(func: &mut Function, lock: Option<Lock>) -> Result<(), Compile
             if stays {
                 continue;
             }
-            // Inserts the flags now, so that the builders below find the set not full.
+            // Inserts the flags now, so that a full set is an error here and not a panic in the
+            // builders below.
             for flags in [access.plain_flags(), MemFlagsData::new()] {
                 let inserted = cursor.func.dfg.mem_flags.insert(flags);
                 inserted.map_err(|_| CompileError::internal("legalize", inst.to_string(), "room for memory flags"))?;
@@ -257,7 +258,8 @@ fn under_machine_lock(
     }
     let enter = declared.enter(cursor.func, Lock::Machine);
     let [own_word, core_flag] = call_enter(cursor, enter, &[])?;
-    // The optimizer can prove a plain store of the old value redundant, and an atomic one not.
+    // The store of the old value is atomic, because the optimizer would remove a plain one as
+    // redundant.
     let old = if access.is_word() {
         let old = match access.change {
             Change::Store(_) => None,

@@ -83,9 +83,9 @@ pub(super) fn run(func: &mut Function, switches_stacks: bool) {
     }
 }
 
-/// Returns, for each reachable block, the block with the call that its accesses use. The call is
-/// outside of loops, and in the highest block that dominates the accesses and would have a call
-/// anyway.
+/// Returns, for each reachable block, the block with the call whose result its accesses use.
+/// Candidates are the blocks of accesses, or the nearest dominators outside of loops. Of the
+/// candidates that dominate an access, the highest one has the call.
 fn homes(func: &Function, accesses: &[(Block, Inst, GlobalValue)]) -> SecondaryMap<Block, PackedOption<Block>> {
     let cfg = ControlFlowGraph::with_function(func);
     let dominators = DominatorTree::with_function(func, &cfg);

@@ -110,8 +110,8 @@ impl Expander<'_> {
         Ok(())
     }
 
-    /// Emits a branch table as a sequence of jumps, of which the index selects one. It needs no
-    /// data and no relocation.
+    /// Emits a branch table as a sequence of jumps. The index selects one of them. It needs no data
+    /// and no relocation.
     pub(super) fn table(
         &mut self,
         index: Reg,

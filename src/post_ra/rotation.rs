@@ -20,7 +20,8 @@ use npu_mc::{Inst, Opcode, Operand};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// The maximum number of instructions hoisted above a loop exit, which executes them in vain.
+/// The maximum number of instructions hoisted above a loop exit, where they are executed
+/// needlessly.
 const MAX_HOISTED_OVER_EXIT: usize = 4;
 /// The same maximum for a branch whose likely direction is unknown.
 const MAX_HOISTED_OVER_BRANCH: usize = 1;

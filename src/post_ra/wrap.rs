@@ -173,7 +173,7 @@ impl Renames {
         let mut live = liveness.live_in(paths.start);
         for block in (0..func.block_count()).filter(|&block| paths.early[block]) {
             live = live.or(liveness.live_in(block)).or(liveness.live_out(block));
-            // An exit to an endless path without a frame.
+            // An edge to a path that never ends and needs no frame.
             let others = successors(func, block);
             let mut others = others.iter().filter(|&&succ| !paths.early[succ] && succ != paths.start);
             if others.any(|&succ| liveness.live_in(succ).meets(saved)) {

@@ -1,7 +1,7 @@
 //! Dead code elimination on VCode.
 //!
-//! A rule emits all words of its result, but often only some of them have users, as in a product of
-//! which only the low word is used or an address computed in 64 bits. This pass removes the dead
+//! A rule emits all words of its result, but often only some of them have users: only the low word
+//! of a product, or of an address that is computed in 64 bits. This pass removes the dead
 //! instructions before register allocation.
 
 use super::VCode;

@@ -2,8 +2,9 @@
 //!
 //! # Contract
 //!
-//! The crate is data. It exists so that the description is packaged with what reads it: build scripts ask for the [`directory`] and give it
-//! to a reader of TableGen as a folder for `include`. The files are there wherever Cargo put the sources of this crate.
+//! The crate is data. It exists so that the description is packaged with its readers: build scripts
+//! ask for the [`directory`] and give it to a reader of TableGen as a folder for `include`. The
+//! files are there wherever Cargo put the sources of this crate.
 
 #![deny(missing_docs)]
 

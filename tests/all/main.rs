@@ -1,4 +1,4 @@
-//! All tests of the compiler beside the filetests.
+//! All tests of the compiler except the filetests and unit tests.
 
 mod compiler;
 mod docs;

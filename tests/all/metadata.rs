@@ -1,5 +1,5 @@
-//! Tests the data beside the machine code: relocations, traps, source locations, value labels, and
-//! the frame layout. Also tests that compilation is deterministic.
+//! Tests the data that accompanies the machine code: relocations, traps, source locations, value
+//! labels, and the frame layout. Also tests that compilation is deterministic.
 
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;

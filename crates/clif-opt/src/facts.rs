@@ -83,7 +83,7 @@ pub fn below_highest(bits: u64) -> u64 {
 /// The largest alignment that [`alignment`] returns.
 pub const MAX_ALIGNMENT: u64 = 1 << 16;
 
-/// What a caller of [`alignment`] knows beyond the definitions of values.
+/// Facts that the caller of [`alignment`] supplies, in addition to the definitions of values.
 pub trait Assumptions {
     /// Returns the alignment of a stack slot, a power of two in bytes.
     fn slot(&mut self, slot: StackSlot) -> u64;

@@ -68,8 +68,8 @@ pub fn linear_op(func: &Function, inst: Inst) -> Option<LinearOp> {
 }
 
 impl LinearSum {
-    /// Returns the value as a sum. The sum includes the operands of an instruction if `opens`
-    /// returns true for it. Returns `None` if the sum has too many terms.
+    /// Returns the value as a sum. An instruction is replaced by its operands if `opens` returns
+    /// true for it. Returns `None` if the sum has too many terms.
     pub fn of(func: &Function, value: Value, opens: &dyn Fn(Inst, LinearOp) -> bool) -> Option<Self> {
         let mut sum = Self::default();
         sum.add(func, value, 1, opens, MAX_DEPTH)?;

@@ -56,7 +56,7 @@ const LEVELS: u32 = 4;
 ///
 /// # Errors
 ///
-/// As [`clean::run`](crate::clean::run).
+/// See [`clean::run`](crate::clean::run).
 pub fn run(
     ctx: &mut Context,
     target: &dyn Target,
@@ -420,7 +420,8 @@ enum GroupTest {
         /// Whether the variable counts up.
         up: bool,
     },
-    /// The exit tests an order: the loop continues while the variable compares so with a limit.
+    /// The exit tests an order: the loop continues while the comparison of the variable with a
+    /// limit holds.
     Order {
         /// The condition under which the loop continues.
         stays: IntCC,

@@ -130,7 +130,7 @@ impl std::error::Error for OpenError {
     }
 }
 
-/// A cache with a store.
+/// A cache of compiled functions in a key-value store.
 pub struct Cache {
     inner: Mutex<Inner>,
 }

@@ -30,7 +30,7 @@ const SCHEMES: &[&str] = &[
     "s3",
 ];
 
-/// The directory beside the entries of an `fs` store in which entries are written before they are
+/// The directory next to the entries of an `fs` store. Entries are written there before they are
 /// renamed.
 const PARTIAL: &str = ".partial";
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The executable with the tests of a library or an integration test.
+/// A test executable: the unit tests of a library, or an integration test.
 #[derive(Clone, Debug)]
 pub struct Program {
     /// The path of the executable.

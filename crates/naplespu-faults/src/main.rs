@@ -169,17 +169,17 @@ struct Campaign<'a> {
     args: &'a Args,
     places: Places,
     programs: Programs,
-    /// The time of each test without a fault.
+    /// The run time of each test when no fault is active.
     times: BTreeMap<Test, Duration>,
     verdicts: Vec<Verdict>,
 }
 
-/// The time limit of a run without a fault.
+/// The time limit of a run with no active fault.
 const CLEAN: Duration = Duration::from_secs(900);
 
 impl Campaign<'_> {
-    /// Returns the limits of a run with a fault. The time without a fault is unknown for some
-    /// tests.
+    /// Returns the limits of a run with an active fault. For some tests, the run time without
+    /// faults is unknown.
     fn limits(&self, test: &Test) -> Limits {
         let clean = self.times.get(test).copied().unwrap_or(CLEAN / 8);
         Limits {

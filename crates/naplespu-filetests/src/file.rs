@@ -129,7 +129,8 @@ struct FileTest<'a> {
     failures: Vec<Diagnostic>,
     /// Whether a part of the file outside of functions checks nothing.
     unchecked: bool,
-    /// The new precise expectations.
+    /// The new expectations, if the options request rewriting: pairs of a function index and its
+    /// text.
     outputs: Vec<(usize, String)>,
 }
 
@@ -184,8 +185,8 @@ impl FileTest<'_> {
         }
     }
 
-    /// Reports refused or unexecuted functions as failures unless the header announces them, and
-    /// announcements that do not occur.
+    /// Reports functions and run lines whose outcome contradicts the header: refused or not
+    /// executed without an announcement, or announced but accepted or executed.
     fn hold_to_header(&mut self) {
         let announced = &self.file.header.announced;
         for (index, case) in self.file.functions.iter().enumerate() {
@@ -411,7 +412,7 @@ impl FileTest<'_> {
                     let why = "expected to fail, but it compiles";
                     self.fail(index, "no failure", why, &setting);
                 }
-                // Checks of files for other targets describe the code of other machines.
+                // The directives in files for other targets describe the code of other machines.
                 Ok(Ok(_)) if self.configs.foreign => self.findings[index].add(Verdict::Passed, ""),
                 Ok(Ok(text)) => self.check(index, &text, precise, &setting),
                 Ok(Err(error)) if expect_fail => {
@@ -432,7 +433,7 @@ impl FileTest<'_> {
         }
     }
 
-    /// Returns the target of a configuration, with the cache of the options.
+    /// Returns the target of a configuration. If the options have a cache, the target uses it.
     fn isa(&self, config: &Config) -> Result<Arc<Isa>, SettingError> {
         let isa = config.isa()?;
         Ok(match &self.options.cache {

@@ -89,13 +89,13 @@ pub fn is_wrong(func: &Function, inst: Inst) -> bool {
     let result = func.dfg.inst_results(inst).first();
     let result = result.map_or(types::INVALID, |&result| func.dfg.value_type(result));
     match data.opcode() {
-        // The least number by -1 traps.
+        // The remainder of the least number by -1 traps, but should be 0.
         Opcode::Srem => true,
-        // Out of range, the limits of i128 are wrong and traps are missing.
+        // For numbers out of the range of i128, saturated results are wrong and traps are missing.
         Opcode::FcvtToUint | Opcode::FcvtToSint | Opcode::FcvtToUintSat => result == types::I128,
-        // An overflow that the carry takes back counts.
+        // The flag is set even if adding the carry reverts the overflow.
         Opcode::SaddOverflowCin | Opcode::SsubOverflowBin => true,
-        // Vectors get the wrong order of lanes.
+        // The lanes of vectors are in the wrong order.
         Opcode::Bitcast => true,
         // Results have other types.
         Opcode::Uload32 | Opcode::Sload32 => true,

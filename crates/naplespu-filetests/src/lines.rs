@@ -165,7 +165,8 @@ impl RunLines {
         }
     }
 
-    /// Reports refused or unexecuted lines as failures unless the header announces them.
+    /// Reports lines whose outcome contradicts the header: refused or not executed without an
+    /// announcement.
     pub fn hold_to_header(&mut self, file: &ClifFile, functions: &mut [Finding], failures: &mut Vec<Diagnostic>) {
         let announced = &file.header.announced;
         for line in &mut self.list {
@@ -434,7 +435,8 @@ fn list(actual: &[DataValue], signature: &Signature) -> String {
     }
 }
 
-/// Compares results with the expectation of the command. Returns the text of a `print:` line.
+/// Compares results with the expectation of the command. For a `print:` command, returns the text
+/// to print.
 fn judge(
     command: &RunCommand,
     bare: bool,

@@ -143,7 +143,7 @@ impl Subtest {
         !self.executes() && !matches!(self, Self::Verifier | Self::Foreign)
     }
 
-    /// Returns whether the subtest has a complete expectation.
+    /// Returns whether the expectation must match the whole output (`precise-output`).
     pub fn is_precise(self) -> bool {
         matches!(
             self,

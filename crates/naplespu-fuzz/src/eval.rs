@@ -4,7 +4,7 @@
 //! An access is undefined if it leaves the memory, breaks a promise of its flags (`aligned`, alias
 //! regions), or reads a stack slot that was not written. The behavior of the whole call is then
 //! undefined, and any compiled code is correct. The tests compare each instruction with
-//! `cranelift-interpreter`, where that has it.
+//! `cranelift-interpreter`, if the interpreter supports it.
 
 use crate::lane::{Arithmetic, operate, overflowing, signed, truncate};
 use cranelift_codegen::entity::SecondaryMap;

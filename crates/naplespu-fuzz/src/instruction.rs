@@ -43,7 +43,7 @@ pub struct Menu {
     pub types: Vec<Type>,
     /// Whether values may be constants. The optimizer folds constants of floats by IEEE 754.
     pub constants: bool,
-    /// Amounts of shifts are constants, and divisors are not 0, as the vectorizer needs it.
+    /// Amounts of shifts are constants, and divisors are not 0, as the vectorizer requires.
     pub plain: bool,
 }
 
@@ -117,8 +117,8 @@ pub fn pure_opcodes() -> impl Iterator<Item = Opcode> {
     straight_opcodes().filter(move |opcode| !is_effect(opcode) && !addresses.contains(&opcode.format()))
 }
 
-/// Returns whether the second type, of an operand that the first does not determine, gives a valid
-/// instruction.
+/// Returns whether the opcode is valid with these two types. `ctrl` is the controlling type, and
+/// `ty` is the type of an operand that `ctrl` does not determine.
 fn fits(opcode: Opcode, ctrl: Type, ty: Type) -> bool {
     match opcode {
         Opcode::Uextend | Opcode::Sextend | Opcode::Fpromote => ty.bits() < ctrl.bits(),

@@ -6,7 +6,7 @@
 //! | module | content |
 //! |---|---|
 //! | `instruction` | any instruction, with operands in scope |
-//! | `anything` | functions over all of CLIF, which only must not make the compiler panic |
+//! | `anything` | functions over all of CLIF, to test only that the compiler does not panic |
 //! | [`programs`] | programs with loops, branches, accesses and calls, for each [`Strategy`] |
 //! | [`operations`] | functions of single operations on each type |
 //! | [`eval`], [`lane`] | the results of a program, and of an operation on one lane |
@@ -144,7 +144,7 @@ pub enum Floats {
     None,
     /// Operations that need `strict_float`.
     Strict,
-    /// Operations that each compiler does, in its own arithmetic.
+    /// Operations that all compilers support, each in its own arithmetic.
     Any,
 }
 

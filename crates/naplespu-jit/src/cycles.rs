@@ -93,7 +93,8 @@ mod tests {
         }
     }
 
-    /// Killed instructions count for the branch before them, stalls for the stalled instruction.
+    /// The cycles of killed instructions are attributed to the branch before them, those of stalls
+    /// to the stalled instruction.
     #[test]
     fn cycles_belong_to_instructions() {
         let mut profile = CycleProfile::default();

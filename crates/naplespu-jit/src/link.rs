@@ -428,7 +428,7 @@ impl NpuModule {
         Ok(is_changed)
     }
 
-    /// Returns the undefined symbols, each with a user.
+    /// Returns the undefined symbols, each with the name of one user.
     pub(super) fn missing(&self) -> Vec<(String, String)> {
         let mut list: Vec<(String, String)> = Vec::new();
         for &waiting in self.linker.waiting() {

@@ -227,7 +227,7 @@ impl NpuModule {
         self.prepare_anew(func, ctx, names)
     }
 
-    /// Prepares a function for compilation without that check.
+    /// Prepares a function for compilation, without checking that it can be defined.
     pub(super) fn prepare_anew(&self, func: FuncId, ctx: &mut Context, names: Names) -> Result<String, DefineError> {
         let (name, linkage) = self.front.function(func)?;
         front::check_definable(&name, linkage, false)?;

@@ -46,7 +46,7 @@ pub struct NpuModule {
     pub(super) functions: PrimaryMap<FuncId, Definition>,
     /// One entry for each declared data object.
     pub(super) data: PrimaryMap<DataId, Definition>,
-    /// The routines of the runtime with a user.
+    /// The routines of the runtime that some code uses.
     pub(super) runtime: HashMap<String, Definition>,
     /// Whether names of the program may refer to routines of the runtime.
     pub(super) imports_runtime: bool,

@@ -256,7 +256,8 @@ impl NpuModule {
         }
     }
 
-    /// Returns the error of a reached limit, with the location of the first busy thread.
+    /// Returns the error for a call that reached a limit, with the location of the first busy
+    /// thread.
     fn out_of_time(&self, run: &mut Run, limit: u64, stop: &Stop) -> RunError {
         self.note_ended(run);
         let mut left = run.members.iter().filter(|member| member.stop.is_none());

@@ -105,7 +105,7 @@ fn split_words(ty: Type, values: &[DataValue]) -> Vec<u32> {
     words
 }
 
-/// Converts the words of such a vector to host values.
+/// Converts the words of a vector that is passed by lanes to host values.
 fn split_values(ty: Type, words: &[u32]) -> Vec<DataValue> {
     let (size, padded) = lane_bytes(ty);
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();

@@ -33,7 +33,7 @@ pub struct Reference {
     pub addend: i64,
 }
 
-/// A definition.
+/// The contents of a function or data object.
 #[derive(Clone, Debug)]
 pub struct Contents<'a> {
     pub bytes: &'a [u8],

@@ -1,4 +1,4 @@
-//! The half of a module that does not depend on the place of its code: target, declarations, and
+//! The part of a module that does not depend on where its code is stored: target, declarations, and
 //! the targets of references. [`NpuObjectModule`](crate::NpuObjectModule) and `NpuModule` of
 //! `naplespu-jit` share it.
 

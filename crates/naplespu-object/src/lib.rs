@@ -11,7 +11,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | [`front`] | target, declarations and references of a module, also for `naplespu-jit` |
+//! | [`front`] | target, declarations and references of a module, shared with `naplespu-jit` |
 //! | `builder` | an object under construction |
 //! | `module` | the implementation of Cranelift's trait |
 //! | `frames` | `.eh_frame` |

@@ -4,8 +4,8 @@
 //!
 //! [`ClifFile::parse`] splits a file into its `test`, `set`, `target` and `feature` lines, its
 //! functions, and the comments of each. Errors are in [`ClifFile::faults`] with their positions;
-//! the valid parts are available all the same. [`config::FileConfigs`] creates the targets of the
-//! header lines.
+//! the valid parts are still available. [`config::FileConfigs`] creates the targets of the header
+//! lines.
 //!
 //! # Invariants
 //!

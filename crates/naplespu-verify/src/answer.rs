@@ -42,7 +42,7 @@ pub struct Example {
     pub expected: String,
     /// The behavior of the simulator, in words.
     pub found: String,
-    /// A run line that fails, if one can express the input.
+    /// A failing run line, if the input can be written as a run line.
     pub run_line: Option<String>,
     /// Memory before the call: addresses and contents.
     pub memory: Vec<(u32, Vec<u8>)>,
@@ -108,8 +108,8 @@ impl Answer {
 }
 
 impl Answer {
-    /// Returns whether the code is wrong, or the simulator does not confirm a counterexample: then
-    /// the prover is wrong.
+    /// Returns whether the code is wrong, or the prover is wrong: the simulator does not confirm a
+    /// counterexample.
     pub fn is_failure(&self) -> bool {
         matches!(
             self.verdict,

@@ -182,7 +182,7 @@ fn same(func: &Function, a: &[DataValue], b: &[DataValue], has_floats: bool) -> 
     a.len() == b.len() && a.iter().zip(b).zip(types).all(agree)
 }
 
-/// Returns whether values of a type are the same. All NaNs are.
+/// Returns whether values of a type are the same. All NaNs count as the same value.
 pub fn same_or_nans(a: &DataValue, b: &DataValue, ty: Type) -> bool {
     let lanes = |value: &DataValue| -> Option<Vec<u64>> {
         let bytes: &[u8] = match value {

@@ -251,7 +251,7 @@ fn preserved(pool: &mut Pool, layout: &Layout, state: &machine::State, path: Ter
     let ones = pool.int(LANES, (1 << LANES) - 1);
     goal(pool, "rm is all ones".to_owned(), state.mask(), ones);
 
-    // The caller's part of the stack, except the arguments, and what the function removes with them.
+    // The caller's part of the stack, above the arguments or the bytes that the function removes.
     let own = layout.sig.stack_args.max(layout.sig.popped);
     let distance = pool.var("any_distance", WORD);
     let above = pool.add(layout.sp, distance);

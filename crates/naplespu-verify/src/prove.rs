@@ -340,7 +340,7 @@ impl Proof<'_> {
         }
     }
 
-    /// Sets unknowns that are part of addresses to addresses of memory, in half of the trials.
+    /// In half of the trials, sets the unknowns that are part of addresses to valid addresses.
     fn make_pointers(&mut self, sweep: &mut Sweep, roots: &[Term]) {
         let mut pointers: FxHashSet<Term> = FxHashSet::default();
         let mut addresses: Vec<Term> = self.goals.expected.written.iter().map(|written| written.0).collect();

@@ -105,7 +105,8 @@ impl std::fmt::Debug for Translated {
 ///
 /// # Errors
 ///
-/// [`WasmError::Invalid`] for faults that show without validation, and errors in declarations.
+/// [`WasmError::Invalid`] for faults that the parser detects, and errors in declarations. The
+/// module is not validated.
 pub fn has_tail_calls(bytes: &[u8]) -> Result<bool> {
     Ok(parse::parse(bytes, &mut Types::default())?.has_tail_calls)
 }

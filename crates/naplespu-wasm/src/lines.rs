@@ -68,7 +68,7 @@ impl fmt::Debug for SourceLines {
 
 impl SourceLines {
     /// Reads the lines of a binary module. Returns `None` if it has no debug information or the
-    /// debug information is malformed: the module is valid all the same.
+    /// debug information is malformed: the module is still valid.
     pub fn new(bytes: &[u8]) -> Option<Self> {
         let mut sections = HashMap::new();
         let mut code = None;

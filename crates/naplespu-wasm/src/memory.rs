@@ -78,8 +78,8 @@ impl Checks {
     }
 
     /// Returns to the checks at `place`, in code that is only reachable through that position.
-    /// Memories never shrink and values never change, so those checks hold there, also in every
-    /// iteration of a loop. Places are restored in the order of blocks, inner ones first.
+    /// Memories never shrink and values never change, so those checks hold there, including in
+    /// every iteration of a loop. Places are restored in the order of blocks, inner ones first.
     pub fn back_to(&mut self, place: Place) {
         self.effect();
         for (index, before) in self.journal.drain(place.0.min(self.journal.len())..).rev() {

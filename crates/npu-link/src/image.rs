@@ -54,7 +54,7 @@ impl Format {
                 is_hex(digits) && digits.len() <= 8
             });
         // Words are usually written with eight digits, bytes with two. A first line with only an
-        // address decides nothing.
+        // address does not distinguish the formats.
         let rest = text.lines().map(strip_comment).flat_map(words_of).map(|(_, word)| word);
         let mut numbers = rest.filter(|word| !word.starts_with('@'));
         if looks_like_words && numbers.next().is_some_and(|number| number.len() == 2) {

@@ -201,8 +201,8 @@ pub struct Inst {
 }
 
 impl Inst {
-    /// Creates an instruction from a fixed number of operands. More than [`MAX_OPERANDS`] do not
-    /// compile.
+    /// Creates an instruction from a fixed number of operands. A number above [`MAX_OPERANDS`] is a
+    /// compile-time error.
     pub fn new<const N: usize>(opcode: Opcode, operands: [Operand; N]) -> Inst {
         const { assert!(N <= MAX_OPERANDS) };
         let mut list = Operands::new();

@@ -194,7 +194,7 @@ impl Caches {
         Ok(bytes)
     }
 
-    /// Stores `bytes` at `address`; they do not cross the end of the line.
+    /// Stores `bytes` at `address`. They must not cross a line boundary.
     pub fn store(
         &mut self,
         core: usize,

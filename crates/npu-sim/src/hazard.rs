@@ -158,7 +158,8 @@ impl Watch {
         self.lost.iter().map(|l| u64::from(l.left)).min().unwrap_or(u64::MAX)
     }
 
-    /// Counts executed instructions down from the watched registers.
+    /// Counts executed instructions: subtracts them from the remaining number of each watched
+    /// register.
     pub fn advance(&mut self, instructions: u64) {
         if self.lost.is_empty() {
             return;

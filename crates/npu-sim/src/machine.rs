@@ -189,7 +189,8 @@ pub struct Machine {
     #[cfg(feature = "jit")]
     pub(crate) jit: crate::jit::Jit,
     pub(crate) findings: Findings,
-    /// Detects faults of several cores; only in a strict machine with several cores.
+    /// Detects faults that involve several cores. Exists only in a strict machine with several
+    /// cores.
     pub(crate) sharing: Option<Box<Sharing>>,
     /// Whether an instruction depended on other cores, or had an effect on them other than through
     /// memory.

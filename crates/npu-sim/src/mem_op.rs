@@ -3,7 +3,7 @@
 use npu_mc::raw::MemOp;
 use npu_mc::{Reg, SReg, VReg};
 
-/// The effect of an operation.
+/// The data movement of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Move {
     Load(Load),

@@ -7,7 +7,7 @@
 //!   interpreter drains the list before it executes the next instruction. It keeps predecoded words
 //!   only for marked pages.
 //! - Stores of programs to a page with protected bytes are checked by [`Memory::protected`].
-//! - A view ([`view`]) has entry 0 for pages that it has not copied from its base, and its page 0
+//! - In a view ([`view`]), entry 0 marks pages that are not copied from the base. Page 0 of a view
 //!   is never read.
 //! - The limit given at creation bounds the number of pages; a write beyond it fails with
 //!   [`MemoryFull`].

@@ -10,7 +10,8 @@
 //!
 //! A core stops its speculation at every operation with an effect outside of its registers,
 //! scratchpad and memory: barriers, I/O, findings, and everything that ends a run. All cores then
-//! repeat the speculation up to the round before, and this round is executed in turns.
+//! repeat the speculation up to the round before the operation, and the round of the operation is
+//! executed in turns.
 //!
 //! Conflicts are detected by pages, not lines or bytes, because this adds no cost to the frequent
 //! loads and stores: the table of a view has no entry for pages without an access, and no writable
@@ -30,7 +31,7 @@ use crate::thread::Thread;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The minimum number of rounds for which starting host threads and views pays.
+/// The minimum number of rounds for which starting host threads and views is profitable.
 const LEAST_ROUNDS: u64 = 8;
 
 /// The number of rounds of the first attempt.

@@ -163,8 +163,8 @@ impl Shared {
         }
     }
 
-    /// Performs a control-register write of the host: it always writes CPU control too, whatever
-    /// the register.
+    /// Performs a control-register write of the host: it also writes CPU control, regardless of the
+    /// register.
     pub fn host_write_control(&mut self, register: ControlRegister, value: u32) {
         self.cpu_control = value;
         self.mode.set_cpu_control(value);

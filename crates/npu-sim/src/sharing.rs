@@ -1,4 +1,4 @@
-//! Detection of the faults of several cores (`docs/machine/several-cores.md`).
+//! Detection of faults that involve several cores (`docs/machine/several-cores.md`).
 //!
 //! A [`Sharing`] follows every access of every core to main memory, in the order of the run. It
 //! keeps the state of each line in each core (absent, shared, modified), the lines in each set of
@@ -8,13 +8,14 @@
 //! therefore conservative:
 //!
 //! - Two accesses of different cores are *concurrent* unless a barrier is between them, whatever
-//!   their order in this run. Flags and locks in coherent memory order nothing. A load of a line of a
-//!   non-coherent region orders what other cores did before their stores to that line; so the lock
-//!   of `atomics=machine` orders the accesses under it.
+//!   their order in this run. Flags and locks in coherent memory order nothing. A load of a line in
+//!   a non-coherent region is an acquire: accesses that precede another core's store to the line
+//!   also precede the accesses after the load. So the lock of `atomics=machine` orders the accesses
+//!   under it.
 //! - A line counts as evicted if pseudo-LRU evicts it, or if the core has accessed three other lines
 //!   of its set since its last access to the line and a line of the set is filled.
 //!
-//! Invariant: a line is modified in at most one core, and then in no other core shared.
+//! Invariant: a line is modified in at most one core, and is then shared by no other core.
 
 mod clocks;
 mod sets;
@@ -65,7 +66,7 @@ enum State {
 /// The times of the last accesses of one kind by the threads of a core; 0 is never.
 type Times = [u32; THREADS];
 
-/// A store to a word whose earlier store has invalidated copies.
+/// A store to a word after an earlier store to the same word has invalidated copies.
 #[derive(Clone, Copy, Debug)]
 struct Upgrade {
     now: Stamp,
@@ -77,11 +78,11 @@ struct Upgrade {
 
 impl Upgrade {
     /// Returns whether an acknowledgment can come too late: two or more other cores share the line,
-    /// and more copies are invalidated than before. The core can have a copy as well.
+    /// and the store invalidates more copies than an earlier one. The core can have a copy as well.
     ///
-    /// Two other cores suffice only if `cores`, the number of all, is greater than three: the others
-    /// delay the line. On three cores, 224 such stores had no fault on the hardware, with up to eight
-    /// threads on each core.
+    /// This needs more than three cores in total (`cores`), because cores without a copy delay the
+    /// line. On three cores, 224 such stores had no fault on the hardware, with up to eight threads
+    /// on each core.
     fn is_dangerous(&self, cores: usize) -> bool {
         let readers = self.readers.count_ones() as usize;
         readers >= 2 && cores > 3 && readers + 1 > self.before
@@ -93,7 +94,7 @@ const _: () = assert!(
     "a bit for each tile"
 );
 
-/// The relation of a core to a line.
+/// The state and history of a line in one core.
 #[derive(Clone, Debug, Default)]
 struct Holder {
     core: usize,
@@ -113,28 +114,28 @@ struct Holder {
     lost: Option<Stamp>,
     /// The last eviction or `dcache_inv` of the modified line.
     left: Option<Stamp>,
-    /// The last flush by the core when it perhaps did not have the line, and the core that had it
-    /// modified then if no other one shared it.
+    /// The last flush by the core at a time when it may not have had the line. Also the core that
+    /// had the line modified at that time, if no other core shared it.
     flushed: Option<(Stamp, Option<usize>)>,
-    /// The smallest positive number of copies that a store of the core to each word invalidated, its
-    /// own one included.
+    /// For each word: the smallest positive number of copies that a store by the core invalidated,
+    /// including its own copy.
     invalidated: Vec<(u32, usize)>,
     /// The last store, if an earlier one to its word is in [`Holder::invalidated`].
     upgrade: Option<Upgrade>,
-    /// In a non-coherent region: whether memory has not been sent the last store.
+    /// In a non-coherent region: whether the last store has not been sent to memory.
     unsent: bool,
     /// In a non-coherent region: the write to memory with the last store.
     sent: Option<Stamp>,
 }
 
-/// The relations of all cores to a line.
+/// The state and history of a line in all cores.
 #[derive(Clone, Debug, Default)]
 struct Line {
     holders: Vec<Holder>,
 }
 
 impl Line {
-    /// Returns the relation of `core` to the line.
+    /// Returns the state and history of the line in `core`.
     fn of(&mut self, core: usize) -> &mut Holder {
         let place = match self.holders.iter().position(|copy| copy.core == core) {
             Some(place) => place,
@@ -279,7 +280,7 @@ impl Sharing {
         evicts.or(meets)
     }
 
-    /// Makes repetitions of accesses to a line count again.
+    /// Forgets the recent accesses to a line, so that a repetition of them is checked again.
     fn forget(&mut self, line: u32) {
         for recent in &mut self.recent {
             let recent = &mut recent[line as usize % SETS];
@@ -424,7 +425,7 @@ impl Sharing {
         let copy = entry.of(core);
         copy.is_apart = false;
         copy.stores[now.thread % THREADS] = now.time;
-        // The concurrent accesses of other cores may be later.
+        // In another order, the concurrent accesses of other cores come after this store.
         (copy.may_share, copy.may_lack, copy.may_own) = (loads, stores, false);
         let own = usize::from(copy.state == State::Shared && !stores);
         let may_have = copy.state == State::Shared || loads;

@@ -10,8 +10,8 @@ use std::fmt;
 
 /// A hardware thread: registers, lane mask, PC, status.
 ///
-/// `npu_mc` newtypes name the registers. No instruction can read register 63: as a source it
-/// returns the address of the instruction.
+/// `npu_mc` newtypes name the registers. As a source operand, register 63 is the address of the
+/// instruction; no instruction can read the stored register.
 #[derive(Clone)]
 pub struct Thread {
     /// Scalar registers by number. The array covers all byte indices, so that predecoded operands

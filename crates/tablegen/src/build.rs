@@ -488,7 +488,7 @@ impl Evaluator {
         value
     }
 
-    /// Finishes a record: resolves it the last time, checks it, and adds it to the records.
+    /// Finishes a record: performs its final resolution, checks it, and adds it to the records.
     pub(crate) fn finish(&mut self, proto: Proto, named: bool) -> Option<ValueId> {
         let outer = std::mem::replace(&mut self.at, proto.span);
         let value = self.finish_at(proto, named);

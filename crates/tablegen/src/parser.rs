@@ -17,7 +17,7 @@ const MAX_NESTING: u32 = 200;
 /// The maximum number of faults in a file.
 const MAX_ERRORS: usize = 200;
 
-/// The number of consumed tokens that are kept before they are dropped.
+/// Consumed tokens are dropped at the next statement if there are more than this number.
 const KEPT_TOKENS: usize = 1000;
 
 /// A fault that has been added to the diagnostics.

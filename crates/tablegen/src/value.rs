@@ -22,7 +22,7 @@ const MAX_POOL: usize = 400_000_000;
 /// The maximum number of values. Each takes about 40 bytes.
 pub(crate) const MAX_VALUES: usize = 60_000_000;
 
-/// The number of small numbers, from 0, that are found without hashing.
+/// Integers from 0 up to and excluding this one are interned by index, without hashing.
 const SMALL_INTS: usize = 4096;
 
 /// An interned type.

@@ -436,7 +436,7 @@ impl World {
                     converted.push(self.convert(*item, element)?);
                 }
                 // A list whose elements need no conversion keeps its own element type. It differs
-                // from an equal list of the other type, also in llvm-tblgen.
+                // from an equal list of the other type, as in llvm-tblgen.
                 if converted == items && self.values.element(from) != Some(TypeId::ANY) {
                     return Some(id);
                 }

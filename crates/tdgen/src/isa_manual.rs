@@ -543,7 +543,7 @@ fn notes(target: &Target, instruction: &Instruction) -> Vec<String> {
 
 /// Returns an example: the instruction with registers and numbers for its operands, and its word.
 fn example(target: &Target, instruction: &Instruction) -> (String, u32) {
-    // A negative number shows the upper bits of its field.
+    // The number is negative, so that the example shows the upper bits of the field.
     const NUMBER: i32 = -16;
     let mut texts = Vec::new();
     let mut word = instruction.base;

@@ -1,8 +1,8 @@
 //! Back ends over TableGen records, for build scripts.
 //!
-//! [`tablegen`] reads the target description in `td/` and knows no target. This crate defines the
-//! meaning of the records: [`load`](load()) checks them and resolves them into the typed tables of
-//! [`model`], and the back ends generate source text from these:
+//! [`tablegen`] reads the target description in `td/` and is independent of targets. This crate
+//! defines the meaning of the records: [`load`](load()) checks them and resolves them into the
+//! typed tables of [`model`], and the back ends generate source text from these:
 //!
 //! * [`emit_mc`](emit_mc()): the tables of `npu-mc` (registers, opcodes, encodings, decoder,
 //!   calling convention, relations, hardware decoding, relocations, errata);

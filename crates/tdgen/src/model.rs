@@ -56,7 +56,7 @@ pub struct Target {
     pub thread_statuses: Vec<Constant>,
 }
 
-/// A record of which only name and documentation are used.
+/// A record that supplies only its name and documentation.
 #[derive(Debug, Clone)]
 pub struct Named {
     /// The displayed name.
@@ -65,7 +65,7 @@ pub struct Named {
     pub record: String,
     /// One sentence, empty if td has none.
     pub doc: String,
-    /// The record.
+    /// The source location of the record.
     pub span: Span,
 }
 
@@ -91,7 +91,7 @@ pub struct Register {
     pub number: u8,
     /// DWARF number.
     pub dwarf: u16,
-    /// The record.
+    /// The source location of the record.
     pub span: Span,
 }
 
@@ -110,7 +110,7 @@ pub struct RegisterClass {
     pub spill_size: u32,
     /// Spill slot alignment in bytes.
     pub spill_align: u32,
-    /// The record.
+    /// The source location of the record.
     pub span: Span,
 }
 
@@ -143,7 +143,7 @@ pub struct OperandKind {
     pub record: String,
     /// The accepted values.
     pub range: OperandRange,
-    /// The record.
+    /// The source location of the record.
     pub span: Span,
 }
 
@@ -254,7 +254,7 @@ pub struct Instruction {
     pub ignored: u32,
     /// Whether the decoder returns it.
     pub decodable: bool,
-    /// The record.
+    /// The source location of the record.
     pub span: Span,
     /// The span of the value of `Inst`.
     pub inst_span: Span,
@@ -274,7 +274,7 @@ pub struct Mapping {
     /// The key instructions that have a target in some column, each with its targets in all columns
     /// (indices into [`Target::instructions`]); sorted by key.
     pub rows: Vec<(usize, Vec<Option<usize>>)>,
-    /// The record.
+    /// The source location of the record.
     pub span: Span,
 }
 
@@ -314,7 +314,7 @@ pub struct HwOp {
     pub access_bytes: u8,
     /// The alignment that the hardware checks, in bytes.
     pub alignment: u8,
-    /// The record.
+    /// The source location of the record.
     pub span: Span,
 }
 
@@ -335,7 +335,7 @@ pub struct HwFormat {
     pub fixed: u32,
     /// Fields, most significant first.
     pub fields: Vec<HwField>,
-    /// The record.
+    /// The source location of the record.
     pub span: Span,
 }
 
@@ -386,7 +386,7 @@ pub struct ValueType {
     pub lanes: u32,
     /// Name in CLIF; empty if CLIF has no such type.
     pub clif: String,
-    /// The record.
+    /// The source location of the record.
     pub span: Span,
 }
 
@@ -419,7 +419,7 @@ pub struct Convention {
     pub record: String,
     /// The actions in order.
     pub actions: Vec<Action>,
-    /// The record.
+    /// The source location of the record.
     pub span: Span,
 }
 
@@ -430,7 +430,7 @@ pub struct CalleeSaved {
     pub record: String,
     /// Registers in save order (indices into [`Target::registers`]).
     pub registers: Vec<usize>,
-    /// The record.
+    /// The source location of the record.
     pub span: Span,
 }
 
@@ -465,7 +465,7 @@ pub struct Relocation {
     pub width: u8,
     /// Whether the value has to fit the field as a signed number.
     pub signed: bool,
-    /// The record.
+    /// The source location of the record.
     pub span: Span,
 }
 
@@ -486,7 +486,7 @@ pub struct Erratum {
     pub is_setting: bool,
     /// The document with the details.
     pub reference: String,
-    /// The record.
+    /// The source location of the record.
     pub span: Span,
 }
 
@@ -499,7 +499,7 @@ pub struct Setting {
     pub summary: String,
     /// Its values.
     pub kind: SettingKind,
-    /// The record.
+    /// The source location of the record.
     pub span: Span,
 }
 
@@ -538,7 +538,7 @@ pub struct Constant {
     pub value: i64,
     /// One sentence, empty if td has none.
     pub doc: String,
-    /// The record.
+    /// The source location of the record.
     pub span: Span,
 }
 

@@ -3,8 +3,8 @@
 //!
 //! The test finds all reachable states. It checks that two threads never hold the lock in the same
 //! state. It also checks that no thread starves in a run in which every thread that wants something
-//! makes progress. The latter is a search for cycles, which model checkers for actors and for
-//! Rust's memory order do not offer; accesses are sequentially consistent here.
+//! makes progress. The check for starvation is a search for cycles, which model checkers for actors
+//! and for Rust's memory order do not offer; accesses are sequentially consistent here.
 //!
 //! The model is as large as a test allows: four threads, two of which share a word of flags, and a
 //! tree of two levels. The real lock has eight threads, four of which share a word, and three
@@ -255,8 +255,8 @@ fn explore(threads: &[usize]) -> Graph {
     graph
 }
 
-/// Returns the strongly connected components of the subgraph of the states in `inside`: the number
-/// of the component for each state, by Tarjan's algorithm without recursion.
+/// Computes the strongly connected components of the subgraph of the states in `inside`, by
+/// Tarjan's algorithm without recursion. Returns the number of the component of each state.
 fn components(graph: &Graph, inside: impl Fn(usize) -> bool) -> Vec<u32> {
     const NONE: u32 = u32::MAX;
     let count = graph.states.len();

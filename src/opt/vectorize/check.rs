@@ -405,8 +405,8 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    /// Changes leaves so that the alignment tests succeed, except leaves that `access` depends on.
-    /// Returns whether the tests succeed.
+    /// Changes leaves so that the alignment tests succeed. Does not change leaves that `access`
+    /// depends on. Returns whether the tests succeed.
     fn assume_alignment(&self, state: &mut LoopState<'_>, access: Option<usize>) -> bool {
         let kept: Vec<Value> = access
             .and_then(|access| self.pointer(self.made.accesses[access].inst))

@@ -69,7 +69,7 @@ impl Done {
 ///
 /// # Errors
 ///
-/// As [`clean::run`].
+/// See [`clean::run`].
 pub fn run(ctx: &mut Context, isa: &Isa) -> Result<Done, CompileError> {
     let legality = Legality::new(isa.flags(), isa.settings());
     let mut done = Done::default();

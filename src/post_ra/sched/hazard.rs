@@ -96,8 +96,8 @@ pub fn has_floats(func: &MachFunction) -> bool {
     func.insts().iter().any(|inst| inst.inst.desc().unit == Unit::Fp)
 }
 
-/// Returns whether the branch at the index can make the result of the instruction before it get
-/// lost.
+/// Returns whether the branch at the index can cause the loss of the result of the instruction
+/// before it.
 fn is_hazard(func: &MachFunction, branch: usize, has_floats: bool) -> bool {
     let insts = func.insts();
     let Some(before) = branch.checked_sub(1).and_then(|index| insts.get(index)) else {
@@ -110,8 +110,8 @@ fn is_hazard(func: &MachFunction, branch: usize, has_floats: bool) -> bool {
     !before.glued && is_lost(&Effects::of(&before.inst), &Effects::of(&taken.inst), touched)
 }
 
-/// Returns whether the branch can make the result of an instruction directly before it get lost.
-/// `touched` are the registers returned by [`touched_at_target`].
+/// Returns whether the branch can cause the loss of the result of an instruction directly before
+/// it. `touched` are the registers returned by [`touched_at_target`].
 pub fn is_lost(before: &Effects, branch: &Effects, touched: RegSet) -> bool {
     let is_late = match before.loss {
         Loss::Never => false,

@@ -1,4 +1,4 @@
-//! What becomes of every opcode of CLIF on every type, for `docs/clif-support.md` and
+//! The outcome of compiling every opcode of CLIF on every type, for `docs/clif-support.md` and
 //! `td/NaplesPUCosts.td`.
 
 use super::forms::{self, Access, Form};

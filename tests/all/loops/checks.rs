@@ -145,7 +145,8 @@ fn bounds_are_the_same() {
     for (name, number) in NUMBERS {
         for (place, (_, check)) in CHECKS.iter().enumerate() {
             for (turn, (step, condition)) in courses().into_iter().enumerate() {
-                // Every check with every number, and each combination with half of the courses.
+                // Every check with every number. Each combination is tested with half of the
+                // courses (step and condition).
                 if (place + turn) % 2 != 0 {
                     continue;
                 }

@@ -203,7 +203,7 @@ fn effects_agree((was, old): (Outcome, &[Event]), (is, new): (Outcome, &[Event])
     let finished = |outcome| outcome == Outcome::Finished;
     let ends = match (finished(was), finished(is)) {
         (true, true) => old.len() == new.len(),
-        // The second run had many times the steps.
+        // The second run had many times as many steps and still did not finish.
         (true, false) => false,
         (false, true) => old.len() <= new.len(),
         (false, false) => true,

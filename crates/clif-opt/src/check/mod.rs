@@ -20,11 +20,11 @@
 //!   accesses the same addresses.
 //! - Every vector load and store is aligned to the size of its vector for every address of the
 //!   arrays.
-//! - The vector loop does not reorder overlapping accesses of which one is a store. A load whose
+//! - The vector loop does not reorder overlapping accesses if one of them is a store. A load whose
 //!   cache line was loaded in an earlier vector iteration counts as executed there. A
 //!   loop-invariant load counts as executed before the loop.
-//! - The scalar loop executes at least the iterations of the vector loop. If the vector loop may be
-//!   the end, the numbers are equal.
+//! - The scalar loop executes at least the iterations of the vector loop. If the scalar loop may be
+//!   skipped, the numbers are equal.
 //! - The lanes of a reduction are partial sums: only the reduction uses them.
 //!
 //! ## Loop versioning, unrolling, strength reduction (`effects`)
@@ -44,8 +44,8 @@
 //!
 //! The check runs both functions on concrete bits (`execute`) and compares their effects for a
 //! bounded number of steps. Variables start near their bounds and near the limits of their types;
-//! for versioned loops, also at the last values at which the tests before the loop hold. The passes
-//! supply no trip count, range or address.
+//! for versioned loops, including the last values at which the tests before the loop hold. The
+//! passes supply no trip count, range or address.
 
 mod effects;
 pub mod eval;

@@ -60,7 +60,7 @@ pub fn may_have_guards(func: &Function, has_traps: bool) -> bool {
 ///
 /// # Errors
 ///
-/// As [`clean::run`](crate::clean::run), and [`Error::Internal`].
+/// Those of [`clean::run`](crate::clean::run), and [`Error::Internal`].
 pub fn run(ctx: &mut Context, target: &dyn Target) -> Result<bool, Error> {
     let mut left = MAX_GROWTH + ctx.func.dfg.num_insts() / 4;
     let mut seen: FxHashSet<Block> = FxHashSet::default();

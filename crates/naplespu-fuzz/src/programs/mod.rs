@@ -56,7 +56,8 @@ struct Style {
     plain: bool,
     /// `plain` holds, and every access moves by one element per iteration.
     pure: bool,
-    /// `pure` holds, and the constant distances of accesses are few, so that many of them meet.
+    /// `pure` holds, and accesses have few different constant offsets, so that many of them
+    /// overlap.
     near: bool,
     /// Checks that trap.
     checks: bool,
@@ -82,8 +83,8 @@ struct Base {
     bias: u32,
     /// The alignment of the sum in bytes.
     align: u32,
-    /// If the base is an induction variable, its increment per iteration in bytes, and the number of
-    /// open loops with its own. Addresses then need no counter.
+    /// If the base is an induction variable, its increment per iteration in bytes, and the number
+    /// of open loops up to and including its loop. Addresses then need no counter.
     moves: Option<(i64, usize)>,
     /// The stack slot that holds the address, if each access reloads it.
     slot: Option<StackSlot>,
@@ -98,7 +99,7 @@ type Target<'a> = (Block, &'a [Value]);
 #[derive(Clone, Debug)]
 struct Loop {
     count: Count,
-    /// The counter; before the loop is open, its first value.
+    /// The counter. Before the loop is open, the first value of the counter.
     counter: Value,
     bound: Value,
     /// Whether the loop is tested at the start of an iteration.
@@ -111,7 +112,7 @@ struct Loop {
     slot: Option<StackSlot>,
     /// The block after the loop.
     exit: Block,
-    /// The arguments for that block: values that dominate the whole loop.
+    /// The arguments for `exit`: values that dominate the whole loop.
     out: Vec<Value>,
     /// Whether a branch in the loop's body leaves it.
     is_left: bool,
@@ -454,7 +455,7 @@ impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
         }
     }
 
-    /// Returns a value that depends on the last ones of an integer type.
+    /// Returns a value that depends on the most recent values of one integer type in scope.
     fn digest(&mut self) -> Option<Value> {
         let ty = self.some_type();
         let is_same = |value: &Value| self.type_of(*value) == ty && ty.lane_type().is_int();

@@ -54,7 +54,7 @@ pub enum Param {
     },
     /// A number of this type.
     Number(Type),
-    /// A small number, the first value of a counter.
+    /// The initial value of a counter, a small number.
     Start(Type),
     /// The bound of a loop.
     Bound(Count),
@@ -169,7 +169,7 @@ pub fn arguments(dice: &mut Dice<'_, '_>, params: &[Param], memory: u32) -> Vec<
         let mut lanes: Lanes = (0..ty.lane_count()).map(|_| lane()).collect();
         let other = params[..at].iter().zip(&all).rfind(|(other, _)| other.ty() == ty);
         match (other, dice.below(if ty.is_vector() { 4 } else { 1 })) {
-            // Every second lane is near that of another vector.
+            // Every second lane is near the same lane of another vector.
             (Some((_, other)), 1) => {
                 let near = lanes.iter_mut().zip(other).step_by(2);
                 near.for_each(|(lane, &other)| *lane = other.wrapping_add(dice.range(0, 2)).wrapping_sub(1));

@@ -143,10 +143,11 @@ impl Device {
         self.take(size, |module, whole| module.allocate(whole, align))
     }
 
-    /// Allocates a zeroed buffer whose home is a tile: its misses go to the directory and the second
-    /// level of that tile. They are near the core of the tile, and apart from those of other cores.
-    /// The core with index *n* is in tile *n*, unless [`Config::tile`](npu_sim::Config::tile) says
-    /// otherwise. Other buffers have no particular home: all of them may share one.
+    /// Allocates a zeroed buffer whose home is a tile: its misses go to the directory and the
+    /// second-level cache of that tile. These are near the core of the tile, and are not shared
+    /// with the buffers of other tiles. The core with index *n* is in tile *n*, unless
+    /// [`Config::tile`](npu_sim::Config::tile) says otherwise. Other buffers have no particular
+    /// home: all of them may share one.
     ///
     /// # Errors
     ///
@@ -156,9 +157,9 @@ impl Device {
         self.take(size, |module, whole| module.allocate_within(whole, &addresses_at(tile)))
     }
 
-    /// Allocates a zeroed buffer for each tile, of which it is the home, as
-    /// [`Device::allocate_at`]. All are at the same offset in the memory of their tile: a kernel
-    /// that has the address of one computes the others from it.
+    /// Allocates a zeroed buffer in the memory of each tile, like [`Device::allocate_at`]. All
+    /// buffers are at the same offset in the memory of their tile, so a kernel can compute the
+    /// address of each from the address of one.
     ///
     /// # Errors
     ///
@@ -337,8 +338,8 @@ impl Device {
         Ok(self.module.write_memory(address, &vec![byte; length as usize])?)
     }
 
-    /// Copies bytes to the host from an address that a kernel returned. They have to lie in one
-    /// buffer or one data object of the module.
+    /// Copies bytes to the host from an address that a kernel returned. The bytes must lie in one
+    /// buffer or in one data object of the module.
     ///
     /// # Errors
     ///
@@ -349,7 +350,7 @@ impl Device {
         Ok(())
     }
 
-    /// Copies bytes from the host to such an address.
+    /// Copies bytes from the host to an address in a buffer or in a data object of the module.
     ///
     /// # Errors
     ///

@@ -43,7 +43,7 @@ pub fn fixed_point_product(pool: &mut Pool, a: Term, b: Term, saturates: bool) -
     }
 }
 
-/// Returns the lane with this index, or zero if none has it.
+/// Returns the lane with this index, or zero if the index is out of range.
 fn lookup(pool: &mut Pool, lanes: &[Term], index: Term) -> Term {
     let width = lanes.first().map_or(1, |&lane| pool.width(lane));
     let mut found = pool.int(width, 0);

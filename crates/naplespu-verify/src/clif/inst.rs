@@ -281,7 +281,7 @@ impl Clif<'_> {
         let mut results: Vec<Lanes> = vec![Vec::new(); result_types.len()];
         let mut traps: Vec<(Term, Trap)> = Vec::new();
         for lane in 0..ty.lane_count() as usize {
-            // A scalar operand beside vectors applies to all lanes.
+            // If other operands are vectors, a scalar operand applies to all lanes.
             let at = |operand: usize| -> Option<Term> {
                 let lanes = args.get(operand)?;
                 lanes.get(lane).or(lanes.first()).copied()

@@ -210,7 +210,7 @@ fn many_results() -> Vec<Instance> {
     out
 }
 
-/// Selects on one condition, of which some read the result of another one.
+/// Selects on one condition; an operand of the second one is the result of the first one.
 fn chained_selects() -> Vec<Instance> {
     let mut out = Vec::new();
     for ty in [types::I8, types::I32, types::I64, types::I128, types::F32, types::F64] {

@@ -23,7 +23,7 @@ const SIZES: [u32; 15] = [
     4, 60, 64, 124, 252, 256, 260, 508, 512, 1000, 4096, 32_760, 32_768, 65_536, 100_000,
 ];
 
-/// Two slots, of which the first and last words are used, with and without a call between.
+/// Two slots whose first and last words are used, with and without a call between the uses.
 fn slots() -> Vec<Instance> {
     let mut out = Vec::new();
     for size in SIZES {

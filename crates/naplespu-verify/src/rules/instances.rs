@@ -103,8 +103,9 @@ fn main_type(operation: &Operation) -> Type {
     all.max_by_key(|ty| ty.bits()).unwrap_or(types::INVALID)
 }
 
-/// Appends an operation on new parameters, with constants as the operands of these numbers. Returns
-/// its results, or `None` if an operand has no constants.
+/// Appends an operation. Its operands are new parameters, except the operands in `constants`, which
+/// pairs operand numbers with values. Returns its results, or `None` if an operand has no
+/// constants.
 fn apply(small: &mut Small, operation: &Operation, constants: &[(usize, i64)]) -> Option<Vec<Value>> {
     let mut args = Vec::new();
     for (number, &ty) in operation.operands.iter().enumerate() {
@@ -408,8 +409,7 @@ fn pair(outer: &Operation, inner: &Operation, number: usize, constants: Option<(
     })
 }
 
-/// Operations on lanes of which a mask selects the result, as the machine's masked instructions
-/// compute them.
+/// Operations on lanes whose result is selected by a mask, like the machine's masked instructions.
 fn masked() -> Vec<Instance> {
     let list: Vec<Operation> = operations();
     let is_lanes = |operation: &&Operation| {

@@ -223,7 +223,7 @@ fn access(opcode: Opcode, ty: Type, flag: usize, address: Address, offset: i32, 
     Some(Instance::new(small, ty))
 }
 
-/// Addresses of which lowering knows an alignment, or must not assume one.
+/// Addresses with an alignment that lowering can derive, and addresses without one.
 const ALIGNED: [Address; 22] = [
     Address::Multiple(2, 0),
     Address::Multiple(4, 0),

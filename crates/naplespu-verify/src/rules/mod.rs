@@ -145,10 +145,10 @@ fn feature(parts: impl std::hash::Hash) -> u64 {
     hasher.finish()
 }
 
-/// The instances for whose sake a function is compared with its CLIF.
+/// Selects the functions that are compared with their CLIF.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scope {
-    /// Everything that is new for rules, types, constants and passes.
+    /// Rules at new types, with new constants or in new combinations, and functions of a new shape.
     All,
     /// Rules at new types.
     Types,

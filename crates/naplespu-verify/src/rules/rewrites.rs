@@ -73,7 +73,7 @@ fn bounded(small: &mut Small, ty: Type, kind: usize) -> Option<Value> {
     })
 }
 
-/// Operations of which the bound of the result follows from those of two operands.
+/// Operations whose result has a bound that follows from the bounds of two operands.
 const BOTH: [Opcode; 8] = [
     Opcode::Iadd,
     Opcode::Imul,
@@ -456,7 +456,7 @@ impl Generator {
         self.values.push(loaded);
     }
 
-    /// Appends a branch of which both ways continue in one block with a parameter.
+    /// Appends a branch whose two arms join in one block with a parameter.
     fn branch(&mut self) {
         let flag = self.compare();
         let ty = self.ty();

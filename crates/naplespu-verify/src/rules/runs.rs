@@ -118,7 +118,7 @@ fn run(func: &Function, isa: &Arc<Isa>) -> Result<u64, String> {
         // `debugtrap` ends a run on the simulator, and the interpreter ignores it.
         let opcode = func.dfg.insts[inst].opcode();
         opcode == Opcode::Debugtrap
-            // A random address is not an address of memory.
+            // A random number is not a valid address.
             || (opcode.can_load() || opcode.can_store()) && opcode != Opcode::Bitcast
             || interpret::is_wrong(func, inst)
             // The float unit is not exact for subnormal numbers.

@@ -19,7 +19,7 @@ pub enum Detail {
 /// Names depend on the position of a term below the assertions only, so queries that differ in the
 /// names of unknowns have the same text.
 pub struct Query {
-    /// Declarations and definitions, then an assertion for each term that it is 1.
+    /// Declarations and definitions, followed by one assertion for each root: the term is 1.
     pub text: String,
     /// The terms by the numbers in their names, operands first.
     pub order: Vec<Term>,

@@ -33,9 +33,9 @@ pub(crate) enum NodeKind {
     Constant(u64),
     /// The scalar register with this number.
     Register(u8),
-    /// The scalar register with the number of this operand.
+    /// The scalar register with the same number as the register operand.
     Scalar(u8),
-    /// A lane of the vector register with the number of this operand.
+    /// A lane of the vector register with the same number as the register operand.
     Vector(u8),
     /// The operand as a 32-bit number.
     Immediate(u8),
@@ -70,9 +70,9 @@ pub(crate) enum NodeKind {
 pub(crate) enum Output {
     /// The scalar register with this number.
     Register(u8),
-    /// The scalar register with the number of this operand.
+    /// The scalar register with the same number as the register operand.
     Scalar(u8),
-    /// The vector register with the number of this operand.
+    /// The vector register with the same number as the register operand.
     Vector(u8),
 }
 

@@ -16,14 +16,14 @@ pub(super) struct Stamp {
 /// The clocks of all threads.
 #[derive(Clone, Debug)]
 pub(super) struct Clocks {
-    /// For each thread, the last time of each thread that precedes its next access. A thread's own
-    /// entry is its current time.
+    /// Row *t*, column *u*: accesses of thread *u* up to this time precede the next access of
+    /// thread *t*. A thread's own entry is its current time.
     seen: Vec<Vec<u32>>,
-    /// The same for the numbers of barriers, without the order that releases give.
+    /// The same, but counts only barriers and ignores the order that releases give.
     met: Vec<Vec<u32>>,
 }
 
-/// Takes the later ones of times.
+/// Raises each time to the other time if that is later.
 pub(super) fn take_later(times: &mut [u32], others: &[u32]) {
     for (time, &other) in times.iter_mut().zip(others) {
         *time = other.max(*time);
@@ -53,12 +53,13 @@ impl Clocks {
         }
     }
 
-    /// Returns whether an access precedes `now` by a barrier or a release, or is of the same core.
+    /// Returns whether a barrier or a release orders an access before `now`, or both are of the
+    /// same core.
     pub fn ordered(&self, access: Stamp, now: Stamp) -> bool {
         access.thread / THREADS == now.thread / THREADS || self.seen[now.thread][access.thread] >= access.time
     }
 
-    /// Returns whether a barrier is between an access of the core of `now`, and `now`.
+    /// Returns whether a barrier separates the access from `now`. Both are of the same core.
     pub fn settled(&self, access: Stamp, now: Stamp) -> bool {
         let own = access.thread == now.thread;
         self.met[now.thread][access.thread] >= access.barriers + u32::from(own)
@@ -71,8 +72,9 @@ impl Clocks {
         times.iter().zip(seen).any(|(time, seen)| time > seen)
     }
 
-    /// Returns the accesses that precede the next access of a thread that acquires what this thread
-    /// releases now. Its later accesses are not among them.
+    /// Records a release by a thread. Returns the times of all accesses that the release orders
+    /// before the accesses of an acquiring thread. Later accesses of the releasing thread are not
+    /// included.
     pub fn release(&mut self, thread: usize) -> Vec<u32> {
         let seen = self.seen[thread].clone();
         self.seen[thread][thread] += 1;

@@ -10,8 +10,8 @@ const WAYS: usize = machine::DCACHE_WAYS as usize;
 /// other way of its half, one in the other half, and the line that is filled.
 const OTHERS: usize = 3;
 
-/// The number of fills for which an evicted line may still leave in another order of the accesses:
-/// as many as evict any line without hits in between.
+/// After the eviction of a line in this run, another order of the accesses may evict it up to this
+/// many fills later. This many fills without hits in between evict every line of a set.
 const LATE: u32 = WAYS as u32;
 
 /// An invalid line number.
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(sets.hit(line(1)), []);
         assert_eq!(sets.fill(line(0)), [(line(2), true)]);
         // Line 4 takes an empty way. In another order, line 2 leaves only now, and line 3 leaves
-        // because three others came since.
+        // because three other lines were accessed since.
         assert_eq!(sets.fill(line(4)), [(line(2), false), (line(3), false)]);
     }
 

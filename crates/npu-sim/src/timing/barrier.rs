@@ -26,8 +26,8 @@ const ARRIVAL_BUSY: u64 = machine::BARRIER_ARRIVAL_BUSY as u64;
 const RELEASE: u64 = machine::BARRIER_RELEASE as u64;
 /// Cycles from the last arrival to the first release that a master sends to a tile.
 const TO_RELEASE: u64 = machine::SYNC_TO_RELEASE as u64;
-/// Cycles after a cache lookup of an operation in which the thread counts as one without an
-/// operation.
+/// Cycles after the cache lookup of an operation during which its thread counts as having no
+/// pending operation.
 const LOOK_TO_REST: u64 = machine::LOOK_TO_REST as u64;
 
 /// The number of tiles that can have a synchronization master.
@@ -182,7 +182,8 @@ impl Timing {
         }
     }
 
-    /// Releases the threads of barrier number `barrier`, if the arrivals of all of them count.
+    /// Sets the release cycle of the threads of barrier number `barrier`, if the arrival cycles of
+    /// all of them are known.
     fn release<S: Sink>(&mut self, barrier: u32, now: u64, machine: &Machine, sink: &mut S) {
         let arrivals = |core: &Core| {
             let threads = core.let_go_by(barrier);

@@ -398,7 +398,7 @@ mod tests {
         }
         assert!(cache.serves(line(0), false, false) && !cache.serves(line(0), true, false));
         assert!(cache.only_reads(line(0)));
-        // Write permission is not another line.
+        // A fill that only adds write permission evicts no line.
         assert_eq!(cache.fill(line(0), true), None);
         assert!(cache.serves(line(0), true, false) && !cache.only_reads(line(0)));
         cache.lose(line(0), true);

@@ -124,7 +124,7 @@ pub(super) struct Pipe {
     pub last_look: u64,
     /// The first cycle in which its arrival at a barrier can be sent.
     pub arrival_from: u64,
-    /// The cycle in which its arrival at a barrier counts.
+    /// The cycle in which the barrier counts its arrival; `u64::MAX` while unknown.
     pub arrival: u64,
     /// The number of the last barrier that opened for the thread.
     pub barrier: u32,

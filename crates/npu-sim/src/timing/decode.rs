@@ -22,7 +22,7 @@ pub(crate) enum Route {
     Scratchpad,
     /// A branch; the result of a call comes from the integer pipe.
     Branch,
-    /// An instruction without result and without waiting.
+    /// An instruction that writes no register and is in no queue.
     Control,
     /// A barrier, which waits until no operation of the thread is pending.
     Barrier,
@@ -50,7 +50,8 @@ pub(crate) struct Decoded {
     pub slot: u8,
     /// Whether a memory or scratchpad access is a store.
     pub store: bool,
-    /// Whether the lane mask applies: the instruction counts for lane use.
+    /// Whether the lane mask applies, so that the instruction is part of the statistics of lane
+    /// use.
     pub vector: bool,
     /// Whether the instruction is `flush`.
     pub flush: bool,

@@ -295,7 +295,7 @@ impl Core {
             .s(decoded.base)
             .wrapping_add(decoded.offset as u32);
         if let Some(taken) = machine.step_common(number) {
-            // The fast interpreter does not execute I/O.
+            // This is no I/O access: the fast interpreter does not execute those.
             self.send(thread, decoded, address, false, now);
             let target = taken.then(|| machine.threads[number].pc());
             if let Some(target) = target {

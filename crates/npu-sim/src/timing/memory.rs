@@ -165,8 +165,8 @@ pub(crate) struct Controller {
     ending: Ring<(Request, u64), 32>,
     /// With several cores, the requests for lines that have not been answered.
     sent: Vec<Request>,
-    /// With several cores, the sets of data lines that come, and the cycles from which other
-    /// requests of the set can take their places.
+    /// With several cores: for each data line on its way, its set, and the cycle from which another
+    /// request of the set can take its place.
     coming: Vec<(u32, u64)>,
     /// With several cores, the set of the last request for a data line, and the cycle in which the
     /// next one of this set can start.

@@ -4,9 +4,9 @@
 //! The home tile of a line is determined by the upper bits of its address. A miss is a request to
 //! the home tile, a forward to memory or to the core that has modified the line, and a response.
 //! The model performs a request when it reaches its home and when it reaches memory, in the order
-//! of these cycles ([`Network::step`]). From there it computes the way of the line to the core, and
-//! records the cycles in which messages occupy each resource. A core sees the loss of a line when it
-//! reaches the cycle of the loss ([`Network::news`]).
+//! of these cycles ([`Network::step`]). From there it computes the path of the line to the core,
+//! and records the cycles in which messages occupy each resource. A core sees the loss of a line
+//! when it reaches the cycle of the loss ([`Network::news`]).
 //!
 //! With one core there is no network, and its controller alone determines the timing.
 
@@ -133,7 +133,7 @@ enum Kind {
 /// The loss of a line by a core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Loss {
-    /// The first cycle of the loss.
+    /// The first cycle in which the core no longer has the line.
     pub at: u64,
     pub line: u32,
     /// Whether the core keeps a copy for reading.
@@ -275,7 +275,7 @@ impl Network {
         self.send_to(unit, message, LAST_DESTINATION, trip, past);
     }
 
-    /// Sends a message of which the same sender sends another copy next.
+    /// Sends a message. The same sender sends another copy of it next.
     fn send_copy(&mut self, unit: Unit, message: Message, trip: &mut Trip, past: u64) {
         self.send_to(unit, message, NEXT_DESTINATION, trip, past);
     }

@@ -308,7 +308,7 @@ impl Core {
         if went != 0 {
             self.recordings.unknown = self.recordings.unknown.saturating_sub(went);
         }
-        // The recordings do not continue here, unless a limit of the run was reached.
+        // No recording continues from this state, or a limit of the run was reached.
         self.record(node);
     }
 

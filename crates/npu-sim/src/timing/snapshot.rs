@@ -176,8 +176,8 @@ impl Pipe {
         }
     }
 
-    /// Passes the last issues that a branch issued in cycle `issued` or later can still treat as
-    /// killed.
+    /// Passes the last issues that can still be treated as killed by a branch that issues in cycle
+    /// `issued` or later.
     fn pass_marks<P: Pass>(&mut self, pass: &mut P, issued: u64) {
         let mut marks = [(0, NO_REGISTER); 4];
         let mut count = 0;

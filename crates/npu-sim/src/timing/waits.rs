@@ -58,7 +58,7 @@ pub enum Awaited {
     Scratchpad {
         /// The thread of the access.
         thread: usize,
-        /// The address of the load or store.
+        /// The address of the load or store instruction.
         pc: u32,
     },
     /// The last arrival of the other threads at a barrier.

@@ -126,8 +126,8 @@ fn one_core_takes_the_cycles_of_the_hardware_whatever_a_hop_takes() {
     }
 }
 
-/// The path of a line from memory, beside the formula of docs/machine/several-cores.md for a load
-/// whose line is nowhere.
+/// The path of a line from memory, compared with the formula of docs/machine/several-cores.md for a
+/// load whose line is nowhere.
 #[test]
 fn a_miss_takes_the_way_over_home_and_memory() {
     for (tile, hops) in [(0, 6), (5, 4), (14, 1)] {

@@ -1,4 +1,4 @@
-//! Finds parts of td that decide nothing: makes one change after the other and runs all back ends.
+//! Finds parts of td that have no effect: makes one change after the other and runs all back ends.
 //!
 //!     cargo run --release -p tdgen --example probe                    # removes each `def` and `defm`
 //!     cargo run --release -p tdgen --example probe -- Errata          # in files whose name contains this
@@ -154,7 +154,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Makes each change and prints those that decide nothing.
+/// Makes each change and prints those that have no effect.
 fn probe(description: &Description, args: &Args) -> Result<(), String> {
     let (mut refused, mut changed, mut nothing) = (0, 0, 0);
     for (name, text) in &description.files {

@@ -101,7 +101,7 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
         Ok(self.with_bindings(text))
     }
 
-    /// Writes the result of a pattern in an instruction's own record: the instruction on its
+    /// Writes the result of a pattern in an instruction's own record: the instruction with its
     /// operands.
     pub fn own(
         &mut self,
@@ -278,8 +278,8 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
         }
     }
 
-    /// Writes an instruction on its operands, or a transformation of operands. Returns its text and
-    /// the kind of its result.
+    /// Writes an instruction with its operands, or a transformation of operands. Returns its text
+    /// and the kind of its result.
     fn call(&mut self, dag: Dag<'a>, span: Span) -> Result<(String, Option<OperandKind<'a>>), Box<Diagnostic>> {
         self.call_for(dag, None, span)
     }
@@ -357,7 +357,7 @@ impl<'t, 'a> ResultWriter<'t, 'a> {
         Ok((term(name, &arguments), Some(encoded(form, span)?)))
     }
 
-    /// Writes a `ComplexPattern` on a value.
+    /// Writes the term of a `ComplexPattern` that is applied to a value.
     fn select(
         &self,
         pattern: Record<'a>,

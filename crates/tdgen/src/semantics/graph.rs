@@ -35,9 +35,9 @@ pub enum NodeKind {
     Constant(u64),
     /// The scalar register with this number.
     Register(u8),
-    /// The scalar register with the number of an operand.
+    /// The scalar register with the same number as a register operand.
     Scalar(u8),
-    /// The lane of the vector register with the number of an operand.
+    /// The lane of the vector register with the same number as a register operand.
     Vector(u8),
     /// An immediate operand.
     Immediate(u8),
@@ -84,9 +84,9 @@ pub enum NodeKind {
 pub enum Output {
     /// The scalar register with this number.
     Register(u8),
-    /// The scalar register with the number of an operand.
+    /// The scalar register with the same number as a register operand.
     Scalar(u8),
-    /// The vector register with the number of an operand.
+    /// The vector register with the same number as a register operand.
     Vector(u8),
 }
 
@@ -152,7 +152,7 @@ pub struct Operation {
     pub compare: bool,
     /// Number of operands.
     pub operands: usize,
-    /// The record.
+    /// The source location of the record.
     pub span: Span,
 }
 

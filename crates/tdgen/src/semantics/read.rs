@@ -12,7 +12,7 @@ pub(super) const WORD: u16 = 32;
 const WIDEST: u16 = 512;
 /// Lanes of a vector register.
 pub(super) const LANES: u16 = 16;
-/// Limits on time and stack for descriptions without sense.
+/// Limits on time and stack use, in case a description makes no sense.
 const DEPTH: u32 = 100;
 const NODES: usize = 4000;
 pub(super) const STATEMENTS: usize = 1000;

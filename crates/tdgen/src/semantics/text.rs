@@ -196,7 +196,7 @@ impl Text<'_> {
     }
 
     /// Returns the text of a scalar register. If the operand is a vector register, the text names
-    /// the scalar register of its number.
+    /// the scalar register with the same number.
     fn scalar(&self, operand: u8) -> String {
         let described = &self.instruction.operands[usize::from(operand)];
         match self.target.operand_kinds[described.kind].range {

@@ -134,7 +134,8 @@ pub fn run(args: &Args) -> Outcome {
     Ok(())
 }
 
-/// Reports the hardware errata that a program meets. The program is assembled all the same.
+/// Reports the hardware errata that a program meets. They are warnings, so the program is still
+/// assembled.
 fn warn(source: &Source, object: &Object) {
     let warnings: Vec<Diagnostic> = asm::warnings(object).into_iter().map(diagnostic).collect();
     output::report(&source.render_warnings(&warnings));

@@ -164,7 +164,7 @@ impl ProcessInfo for Control {
 }
 
 impl Control {
-    /// Returns the thread with a number, which may be any number that the debugger sends.
+    /// Returns the thread with this number. The number comes from the debugger and may be invalid.
     fn known(&self, tid: Tid) -> TargetResult<usize, Self> {
         let thread = thread_of(tid);
         let known = self.threads().contains(&thread);

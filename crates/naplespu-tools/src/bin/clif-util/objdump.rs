@@ -159,7 +159,8 @@ impl<'a> Dump<'a> {
                 (section.exec, "CODE"),
                 (section.alloc && !section.exec && !section.nobits, "DATA"),
                 (section.name.starts_with(".debug_"), "DEBUGGING"),
-                // Binutils from 2.35 on: addresses in the section count bytes.
+                // Addresses in the section count bytes. Binutils print this flag since version
+                // 2.35.
                 (section.name.starts_with(".debug_"), "OCTETS"),
             ];
             let flags: Vec<&str> = flags.iter().filter(|(is, _)| *is).map(|(_, flag)| *flag).collect();

@@ -86,7 +86,7 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
         result
     });
     ended?;
-    // Lines that do not parse have no calls.
+    // If a line does not parse, no call is made, so reports and lines do not correspond.
     let has_reports = reports.len() == outcomes.len();
     let mut text = String::new();
     for (number, line) in outcomes.iter().enumerate() {

@@ -121,7 +121,7 @@ pub struct ExecuteArgs {
 enum Threads {
     /// The first ones.
     First(usize),
-    /// Those of each core with a bit.
+    /// The threads of each core whose bit is set.
     Mask(u32),
 }
 

@@ -10,7 +10,7 @@ use serde_json::json;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-/// The maximum depth of a call stack; deeper calls count for its last call.
+/// The maximum depth of a call stack. Deeper calls are attributed to the call at this depth.
 const DEEPEST: usize = 256;
 
 /// The maximum number of call-stack nodes.

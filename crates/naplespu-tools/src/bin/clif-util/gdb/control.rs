@@ -38,7 +38,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Returns the address at which an access touches the watched bytes, if it counts.
+    /// Returns the first watched byte that an access touches, if the watchpoint covers this kind of
+    /// access.
     fn hit(&self, address: u32, size: u32, store: bool) -> Option<u32> {
         let counts = match self.kind {
             WatchKind::Write => store,
@@ -268,7 +269,7 @@ impl Control {
         is_branch && self.machine.thread(thread).scalar(SReg::TR) == 0
     }
 
-    /// Returns the stop reason if no thread can run: all have ended, or the rest waits for ever.
+    /// Returns the stop reason if no thread can run: all have ended, or the rest waits forever.
     fn nobody(&self) -> Reason {
         let status = |thread: &usize| self.machine.thread(*thread).status();
         let ended = |thread: &usize| [Status::ENDED, Status::TRAPPED].contains(&status(thread));

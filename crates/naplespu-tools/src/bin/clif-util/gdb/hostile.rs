@@ -47,7 +47,7 @@ impl ConnectionExt for Script<'_> {
 }
 
 /// Returns a machine with three threads that meet at a barrier, load, store, trap on a misaligned
-/// address, and loop for ever.
+/// address, and loop forever.
 fn control() -> Control {
     let source = "movei s0, 5; movei s1, 2\nbarrier s0, s1\nagain: load32 s2, (s3)\nstore32 s2, (s3)\naddi s3, s3, 2\njmp again\n";
     let object = assemble(source, &Options::default()).unwrap_or_else(|f| panic!("{f:#?}"));

@@ -128,7 +128,7 @@ fn threads(control: &Control) -> String {
 /// The message for a program without names.
 const NO_INFO: &str = "the program has no symbols, because it is not an executable ELF file";
 
-/// Returns the thread with a number that is counted from 1.
+/// Returns the index of a thread. `thread` is its number in GDB, which starts at 1.
 fn known(control: &Control, thread: u32) -> Result<usize, String> {
     let thread = (thread as usize).wrapping_sub(1);
     if control.threads().contains(&thread) {
@@ -138,7 +138,7 @@ fn known(control: &Control, thread: u32) -> Result<usize, String> {
     Err(format!("no such thread; the threads are {}", known.join(", ")))
 }
 
-/// Returns the call stack of a thread, which is counted from 1.
+/// Returns the call stack of a thread. `thread` is its number in GDB, which starts at 1.
 fn place(control: &Control, thread: u32) -> Result<String, String> {
     let info = control.info.as_ref().ok_or(NO_INFO)?;
     let thread = known(control, thread)?;
@@ -182,7 +182,7 @@ fn find(control: &Control, what: &str) -> Result<String, String> {
     Ok(format!("{address:#010x} in {}\n", report::place(info, address)))
 }
 
-/// Returns the control registers of a thread, which is counted from 1.
+/// Returns the control registers of a thread. `thread` is its number in GDB, which starts at 1.
 fn registers(control: &Control, thread: u32) -> Result<String, String> {
     let thread = known(control, thread)?;
     let mut out = String::new();
