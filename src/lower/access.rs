@@ -61,17 +61,21 @@ impl MemoryAccess {
 impl Lower<'_> {
     /// Returns the properties of the access to `pointer` + `offset`.
     pub fn memory_access(&self, flags: MemFlags, pointer: Value, offset: i32) -> MemoryAccess {
-        let data = &self.func.dfg.mem_flags[flags];
         MemoryAccess {
-            alignment: match data.aligned() {
+            alignment: match self.func.dfg.mem_flags[flags].aligned() {
                 true => facts::MAX_ALIGNMENT,
                 false => self
                     .known_alignment(pointer)
                     .min(facts::power_of_two_factor(i64::from(offset).cast_unsigned())),
             },
-            big_endian: data.explicit_endianness() == Some(Endianness::Big),
+            big_endian: self.is_big_endian(flags),
             space: spaces::of_flags(self.func, flags),
         }
+    }
+
+    /// Returns whether the byte order in memory differs from that of registers.
+    pub fn is_big_endian(&self, flags: MemFlags) -> bool {
+        self.func.dfg.mem_flags[flags].explicit_endianness() == Some(Endianness::Big)
     }
 
     /// Returns the largest power of two, up to [`facts::MAX_ALIGNMENT`], that is known to divide the

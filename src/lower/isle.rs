@@ -16,8 +16,8 @@ use clif_opt::facts;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::immediates::{Offset32, Uimm8};
 use cranelift_codegen::ir::{
-    BlockCall, Endianness, FuncRef, GlobalValue, Immediate, Inst, InstructionData, MemFlags, Opcode, SigRef, StackSlot,
-    TrapCode, Type, Value, ValueList, types,
+    BlockCall, FuncRef, GlobalValue, Immediate, Inst, InstructionData, MemFlags, Opcode, SigRef, StackSlot, TrapCode,
+    Type, Value, ValueList, types,
 };
 use npu_mc::errata::Erratum;
 use npu_mc::{Opcode as Op, OperandKind};
@@ -659,8 +659,7 @@ impl generated::Context for Lower<'_> {
     }
 
     fn big_endian(&mut self, flags: MemFlags) -> Option<Unit> {
-        let order = self.func.dfg.mem_flags[flags].explicit_endianness();
-        (order == Some(Endianness::Big)).then_some(())
+        Lower::is_big_endian(self, flags).then_some(())
     }
 
     fn atomic_address(&mut self, pointer: Value) -> AMode {

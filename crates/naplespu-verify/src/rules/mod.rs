@@ -55,6 +55,7 @@ use rayon::prelude::*;
 use rustc_hash::{FxHashSet, FxHasher};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::hash::Hasher as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -124,6 +125,8 @@ struct Deferred {
     compiled: Compiled,
     isa: Arc<Isa>,
     settings: String,
+    /// The same function with the same code, compiled with other settings.
+    others: Vec<Deferred>,
 }
 
 /// The proofs so far.
@@ -131,7 +134,7 @@ pub struct Prover {
     options: Options,
     features: FxHashSet<u64>,
     /// The functions of the second attempt, by function and code.
-    deferred: BTreeMap<Key, Vec<Deferred>>,
+    deferred: BTreeMap<Key, Deferred>,
     /// The answers so far, by function and code.
     pub known: Known,
     /// The proofs by rule.
@@ -177,7 +180,8 @@ impl Prover {
         &self.options
     }
 
-    /// Compiles the instances of a family and proves those that add something.
+    /// Compiles the instances of a family and proves those that add something. Functions that need
+    /// more time than a first attempt has wait for [`Prover::second_attempts`].
     pub fn family(&mut self, family: Family, isa: &Arc<Isa>, settings: &str, scope: Scope) -> Counts {
         self.all(family.instances(), isa, settings, scope)
     }
@@ -244,11 +248,23 @@ impl Prover {
         for (key, compiled, answer) in proofs {
             match answer {
                 Some(answer) => self.add(key, compiled, answer, isa, settings, counts),
-                None => self.deferred.entry(key).or_default().push(Deferred {
-                    compiled,
-                    isa: isa.clone(),
-                    settings: settings.to_owned(),
-                }),
+                None => self.defer(key, compiled, isa, settings),
+            }
+        }
+    }
+
+    /// Keeps a function for the second attempt.
+    fn defer(&mut self, key: Key, compiled: Compiled, isa: &Arc<Isa>, settings: &str) {
+        let deferred = Deferred {
+            compiled,
+            isa: isa.clone(),
+            settings: settings.to_owned(),
+            others: Vec::new(),
+        };
+        match self.deferred.entry(key) {
+            Entry::Occupied(first) => first.into_mut().others.push(deferred),
+            Entry::Vacant(place) => {
+                place.insert(deferred);
             }
         }
     }
@@ -256,25 +272,17 @@ impl Prover {
     /// Proves the functions without an answer so far, with all the time of the options.
     pub fn second_attempts(&mut self) -> Counts {
         let mut counts = Counts::default();
-        let deferred: Vec<(Key, Vec<Deferred>)> = std::mem::take(&mut self.deferred).into_iter().collect();
-        let answers: Vec<Option<Answer>> = deferred
-            .par_iter()
-            .with_max_len(1)
-            .map(|(_, equal)| {
-                let Deferred { compiled, isa, .. } = equal.first()?;
-                Some(prove_code(&compiled.instance.func, &compiled.code, isa, &self.options))
-            })
-            .collect();
-        for ((key, equal), answer) in deferred.into_iter().zip(answers) {
-            let Some(answer) = answer else { continue };
-            for Deferred {
-                compiled,
-                isa,
-                settings,
-            } in equal
-            {
+        let deferred: Vec<(Key, Deferred)> = std::mem::take(&mut self.deferred).into_iter().collect();
+        let prove = |(_, first): &(Key, Deferred)| {
+            let Deferred { compiled, isa, .. } = first;
+            prove_code(&compiled.instance.func, &compiled.code, isa, &self.options)
+        };
+        let answers: Vec<Answer> = deferred.par_iter().with_max_len(1).map(prove).collect();
+        for ((key, mut first), answer) in deferred.into_iter().zip(answers) {
+            let others = std::mem::take(&mut first.others);
+            for one in std::iter::once(first).chain(others) {
                 counts.compared += 1;
-                self.add(key, compiled, answer.clone(), &isa, &settings, &mut counts);
+                self.add(key, one.compiled, answer.clone(), &one.isa, &one.settings, &mut counts);
             }
         }
         counts
