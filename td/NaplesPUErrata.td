@@ -225,7 +225,7 @@ def ErratumNonCoherentReload : Erratum<"non_coherent_reload"> {
 def ErratumNonCoherentStoreMiss : Erratum<"non_coherent_store_miss"> {
   let Summary = "A store to a line of a non-coherent region that misses and replaces another line breaks the controller of the data cache.";
   let Effect = "When the replaced line has been acknowledged, each later miss of the core hangs its thread. The victim can be clean, modified or non-coherent. A load that misses has no such effect, and neither has a store that hits.";
-  let WorkAround = "In part: the lock of atomics=machine stores to its lines only while they are coherent. Programs with non-coherent regions can load a line before they store to it, if no other thread of the core can evict it in between.";
+  let WorkAround = "In part: the lock of atomics=machine stores to its lines only while they are coherent. Programs with non-coherent regions can load a line before they store to it, if no other thread of the core can evict it in between. `sim --strict` reports a store to a line that the core may not have, if its set may have another line.";
   let Reference = "docs/machine/several-cores.md";
 }
 

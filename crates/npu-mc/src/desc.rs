@@ -4,7 +4,7 @@
 
 use core::fmt;
 
-use crate::generated::{Format, HwStatus, OperandKind, Unit, ValueType};
+use crate::generated::{Format, HwStatus, Opcode, OperandKind, Unit, ValueType};
 use crate::reg::{Reg, RegFile};
 
 /// The name and numbers of a register, from its td record.
@@ -340,4 +340,6 @@ pub struct ErratumInfo {
     pub is_setting: bool,
     /// The source of this information.
     pub reference: &'static str,
+    /// The instructions that the erratum concerns; empty if it does not concern particular ones.
+    pub instructions: &'static [Opcode],
 }

@@ -55,6 +55,8 @@ pub enum Hazard {
     BarrierWithoutMaster,
     /// In a non-coherent region, a read overtakes the write of the line to memory.
     NonCoherentReload,
+    /// In a non-coherent region, a store misses and replaces another line: later misses hang.
+    NonCoherentStoreMiss,
 }
 
 /// The origin of the name of a hazard.
@@ -82,6 +84,7 @@ impl Hazard {
             Hazard::LateAcknowledgment => Origin::Erratum(Erratum::LateAcknowledgment),
             Hazard::BarrierWithoutMaster => Origin::Erratum(Erratum::BarrierWithoutMaster),
             Hazard::NonCoherentReload => Origin::Erratum(Erratum::NonCoherentReload),
+            Hazard::NonCoherentStoreMiss => Origin::Erratum(Erratum::NonCoherentStoreMiss),
             Hazard::LaneIndex => Origin::Name("lane_index_above_15"),
             Hazard::StaleFloat => Origin::Name("stale_scalar_float_result"),
             Hazard::ImpreciseTrap => Origin::Name("imprecise_trap"),

@@ -266,6 +266,8 @@ impl Sharing {
             released.resize(seen.len(), 0);
             clocks::take_later(released, &seen);
         }
+        let replaces = (touch.kind == Use::Store && !touch.coherent && self.may_replace(core, line))
+            .then(|| non_coherent_store_miss(line));
         let evicts = match touch.kind {
             Use::Load | Use::Store => self.fill(core, line, touch, now),
             Use::Flush | Use::Invalidate => None,
@@ -277,7 +279,13 @@ impl Sharing {
             (Use::Invalidate, true) => self.invalidate(core, line, now),
             (kind, false) => self.non_coherent(core, line, kind, now),
         };
-        evicts.or(meets)
+        replaces.or(evicts).or(meets)
+    }
+
+    /// Returns whether an access may miss and replace another line.
+    fn may_replace(&mut self, core: usize, line: u32) -> bool {
+        let copy = self.lines.entry(line).or_default().of(core);
+        (copy.state == State::Absent || copy.may_lack) && self.sets[core].has_others(line)
     }
 
     /// Forgets the recent accesses to a line, so that a repetition of them is checked again.
@@ -601,6 +609,16 @@ fn late_acknowledgment(line: u32, core: usize, upgrade: &Upgrade) -> Fault {
             "core {core} stores again to a word of the line at {:#010x}, and more cores than at an earlier store may have copies ({}): they can keep old values; give each reader a line of its own",
             address_of(line),
             list.join(", ")
+        ),
+    }
+}
+
+fn non_coherent_store_miss(line: u32) -> Fault {
+    Fault {
+        hazard: Hazard::NonCoherentStoreMiss,
+        detail: format!(
+            "the core may not have the line at {:#010x} of a non-coherent region, so the store may replace another line: later misses of the core hang; load from the line first",
+            address_of(line)
         ),
     }
 }

@@ -51,7 +51,6 @@ fn manual(parsed: &Parsed, target: &Target) -> Fallible<String> {
     registers(parsed, target, &mut out)?;
     formats(target, &mut out);
     units(target, &mut out);
-    let errata = Errata::read(parsed)?;
     let patterns = Patterns::read(parsed)?;
     line!(out, "## Instructions\n");
     line!(
@@ -63,13 +62,14 @@ fn manual(parsed: &Parsed, target: &Target) -> Fallible<String> {
         target.instructions.len()
     );
     for (format, named) in target.formats.iter().enumerate() {
-        let members = || target.instructions.iter().filter(move |i| i.format == format);
+        let members =
+            || (0..target.instructions.len()).filter(move |&index| target.instructions[index].format == format);
         if members().next().is_none() {
             continue;
         }
         line!(out, "### Format {}\n", named.name);
-        for instruction in members() {
-            instruction_entry(parsed, target, instruction, &errata, &patterns, &mut out)?;
+        for index in members() {
+            instruction_entry(parsed, target, index, &patterns, &mut out)?;
         }
     }
     errata_table(target, &mut out);
@@ -284,42 +284,6 @@ fn units(target: &Target, out: &mut String) {
     out.push('\n');
 }
 
-/// The errata of each hardware operation.
-struct Errata<'a> {
-    by_operation: BTreeMap<&'a str, Vec<Record<'a>>>,
-}
-
-impl<'a> Errata<'a> {
-    fn read(parsed: &'a Parsed) -> Fallible<Self> {
-        let mut by_operation: BTreeMap<&str, Vec<Record<'_>>> = BTreeMap::new();
-        for erratum in parsed.records.defs_derived_from("Erratum") {
-            for operation in erratum.list_of_defs("Operations").map_err(access)? {
-                by_operation.entry(operation.name()).or_default().push(erratum);
-            }
-        }
-        Ok(Self { by_operation })
-    }
-
-    /// Returns the names of the errata of an instruction.
-    fn of(&self, target: &Target, instruction: &Instruction, operation: Option<Record<'a>>) -> Fallible<Vec<&'a str>> {
-        let concerned = operation.and_then(|operation| self.by_operation.get(operation.name()));
-        let reads_vector = instruction
-            .operands
-            .iter()
-            .any(|o| !o.is_def && target.operand_kinds[o.kind].range == OperandRange::Register(RegFile::Vector));
-        let mut names = Vec::new();
-        for erratum in concerned.into_iter().flatten() {
-            let unit = erratum.opt_def("OnUnit").map_err(access)?;
-            let on_unit = unit.is_none_or(|unit| unit.name() == target.units[instruction.unit].record);
-            let on_vectors = erratum.bit("onVectorsOnly").map_err(access)?;
-            if on_unit && (reads_vector || !on_vectors) {
-                names.push(erratum.string("Name").map_err(access)?);
-            }
-        }
-        Ok(names)
-    }
-}
-
 /// For each instruction (by name) the patterns that it implements alone, shortest first.
 struct Patterns {
     by_instruction: BTreeMap<String, Vec<String>>,
@@ -364,11 +328,11 @@ impl Patterns {
 fn instruction_entry(
     parsed: &Parsed,
     target: &Target,
-    instruction: &Instruction,
-    errata: &Errata<'_>,
+    index: usize,
     patterns: &Patterns,
     out: &mut String,
 ) -> Fallible<()> {
+    let instruction = &target.instructions[index];
     line!(out, "#### {}\n", instruction.record);
     line!(out, "`{}`\n", instruction.asm);
     let cells = instruction_cells(target, instruction);
@@ -397,13 +361,12 @@ fn instruction_entry(
     if !notes.is_empty() {
         line!(out, "* {}", notes.join("; "));
     }
-    let operation = match record {
-        Some(record) => record.opt_def("Op").map_err(access)?,
-        None => None,
-    };
-    let names = errata.of(target, instruction, operation)?;
-    if !names.is_empty() {
-        let links: Vec<String> = names.iter().map(|name| format!("[{name}](#errata)")).collect();
+    let errata = target
+        .errata
+        .iter()
+        .filter(|erratum| erratum.instructions.contains(&index));
+    let links: Vec<String> = errata.map(|erratum| format!("[{}](#errata)", erratum.name)).collect();
+    if !links.is_empty() {
         line!(out, "* errata: {}", links.join(", "));
     }
     let (text, word) = example(target, instruction);

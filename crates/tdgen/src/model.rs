@@ -486,6 +486,8 @@ pub struct Erratum {
     pub is_setting: bool,
     /// The document with the details.
     pub reference: String,
+    /// The instructions that the erratum concerns, as indices.
+    pub instructions: Vec<usize>,
     /// The source location of the record.
     pub span: Span,
 }

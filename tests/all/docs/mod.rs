@@ -18,6 +18,7 @@ use cranelift_codegen::settings;
 use cranelift_naplespu::settings::Setting;
 use cranelift_naplespu::{Isa, intrinsics, isa};
 use npu_mc::errata::Erratum;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -171,9 +172,19 @@ fn errata() {
         }
         let _ = write!(
             details,
-            "- Effect: {}\n- What the compiler does: {}\n- Reference: {}\n\n",
-            info.effect, info.workaround, info.reference
+            "- Effect: {}\n- What the compiler does: {}\n",
+            info.effect, info.workaround
         );
+        if !info.instructions.is_empty() {
+            let names: BTreeSet<String> = info
+                .instructions
+                .iter()
+                .map(|op| format!("`{}`", op.desc().mnemonic))
+                .collect();
+            let names: Vec<String> = names.into_iter().collect();
+            let _ = writeln!(details, "- Instructions: {}", names.join(", "));
+        }
+        let _ = writeln!(details, "- Reference: {}\n", info.reference);
     }
     let details = details.trim_end().to_owned() + "\n";
     check_document(

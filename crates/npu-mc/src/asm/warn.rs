@@ -8,7 +8,7 @@ use super::object::{Line, Object};
 use crate::errata::Erratum;
 use crate::generated::Unit;
 use crate::machine::LOST_RESULT;
-use crate::{Format, Inst, Opcode, Reg, SReg, VReg};
+use crate::{Format, Inst, Reg, SReg, VReg};
 
 /// The number of consecutive float results that delay an integer result long enough for it to be
 /// lost.
@@ -45,14 +45,14 @@ fn alone(line: &Line, inst: &Inst, next: Option<&Inst>) -> Option<Fault> {
     let desc = inst.desc();
     let writes = |reg: Reg| inst.defs().any(|def| def == reg);
     let mask = Reg::S(SReg::RM);
-    let narrow = desc.mnemonic.starts_with("load_v16") && !desc.mnemonic.starts_with("load_v16i32");
-    if inst.opcode == Opcode::JMPSR_REG {
+    let is_concerned = |erratum: Erratum| erratum.info().instructions.contains(&inst.opcode);
+    if is_concerned(Erratum::IndirectCallLink) {
         let target = inst.uses().next().map_or_else(String::new, |reg| reg.to_string());
         let label = "the return address is wrong";
         let works = format!("write `addi ra, pc, 8` and, directly after it, `jmp {target}`");
         return Some(fault(line, Erratum::IndirectCallLink, label).note(works));
     }
-    if matches!(desc.mnemonic, "moveih" | "leah") && writes(mask) {
+    if is_concerned(Erratum::HalfWriteToMask) && writes(mask) {
         let completed = next.is_some_and(|next| {
             matches!(next.desc().mnemonic, "moveil" | "leal") && next.defs().any(|def| def == mask)
         });
@@ -65,27 +65,25 @@ fn alone(line: &Line, inst: &Inst, next: Option<&Inst>) -> Option<Fault> {
     if desc.format == Format::Rr && writes(Reg::V(VReg::of_field(63))) {
         return Some(fault(line, Erratum::VectorResultIn63, "may jump").note("use another register"));
     }
-    if narrow && !desc.scratchpad {
+    if is_concerned(Erratum::PackedVectorLoads) {
         let works = "load words with `load_v16i32`, then use `shuffle_i32`, shifts and `and_i32`";
         return Some(fault(line, Erratum::PackedVectorLoads, "loads one element of each word").note(works));
     }
-    if desc.mnemonic.starts_with("store_v16") && desc.masked && !desc.scratchpad {
+    if is_concerned(Erratum::MainMemoryVectorStoreUnmasked) && desc.masked {
         let works = "load the old value, merge the lanes in a register and store all of them";
         return Some(fault(line, Erratum::MainMemoryVectorStoreUnmasked, "stores all lanes").note(works));
     }
-    if desc.mnemonic.starts_with("loadg") || desc.mnemonic.starts_with("stores") {
+    if is_concerned(Erratum::GatherScatterMissing) {
         return Some(
             fault(line, Erratum::GatherScatterMissing, "performs another operation")
                 .note("access one lane after the other"),
         );
     }
-    if desc.mnemonic.starts_with("crp") {
+    if is_concerned(Erratum::CrossProductMissing) {
         return Some(fault(line, Erratum::CrossProductMissing, "never completes").note("use products and differences"));
     }
     let amount = inst.operands.iter().filter_map(|operand| operand.imm()).next_back();
-    if matches!(desc.mnemonic.trim_end_matches(".m"), "shli" | "shri" | "ashri")
-        && amount.is_some_and(|n| !(0..32).contains(&n))
-    {
+    if is_concerned(Erratum::ShiftAmountNotModulo) && amount.is_some_and(|n| !(0..32).contains(&n)) {
         let works = "write the amount modulo 32";
         return Some(
             fault(

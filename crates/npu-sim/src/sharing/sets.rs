@@ -91,6 +91,11 @@ impl Sets {
         evicted
     }
 
+    /// Returns whether the set of a line may have other lines.
+    pub fn has_others(&mut self, line: u32) -> bool {
+        self.of(line).residents.iter().any(|resident| resident.line != line)
+    }
+
     /// Drops a line.
     pub fn drop(&mut self, line: u32) {
         let set = self.of(line);

@@ -119,7 +119,7 @@ fn strict_runs_find_each_fault_and_pass_the_programs_without() {
     }
     kinds.sort_unstable();
     kinds.dedup();
-    assert_eq!(kinds.len(), 6, "{kinds:?}");
+    assert_eq!(kinds.len(), 7, "{kinds:?}");
 }
 
 #[test]

@@ -123,18 +123,24 @@ fn errata(target: &Target, out: &mut String) {
     let [mut variants, mut all, mut infos] = [const { String::new() }; 3];
     for e in &target.errata {
         let variant = pascal(&e.name);
+        let instructions = e
+            .instructions
+            .iter()
+            .map(|&index| format!("Opcode::{}", target.instructions[index].record));
+        let instructions: Vec<String> = instructions.collect();
         line!(variants, "    /// {}\n    {variant},", e.summary);
         all += &format!("Erratum::{variant}, ");
         line!(
             infos,
             "            Erratum::{variant} => &ErratumInfo {{ name: {:?}, summary: {:?}, effect: {:?}, workaround: {:?}, \
-             is_setting: {}, reference: {:?} }},",
+             is_setting: {}, reference: {:?}, instructions: &[{}] }},",
             e.name,
             e.summary,
             e.effect,
             e.workaround,
             e.is_setting,
-            e.reference
+            e.reference,
+            instructions.join(", ")
         );
     }
     line!(

@@ -1,7 +1,7 @@
 //! Loads records that are plain rows of tables: relocations, ELF and machine constants, errata.
 
 use super::{Loader, fault, field_span, identifier, int_in, pascal, text_or_empty};
-use crate::model::{Constant, Erratum, RelocFormula, Relocation, TextConstant};
+use crate::model::{Constant, Erratum, OperandRange, RegFile, RelocFormula, Relocation, TextConstant};
 use std::collections::HashSet;
 use tablegen::{Diagnostic, Record, Span, ValueKind};
 
@@ -60,10 +60,34 @@ impl<'a> Loader<'a> {
         self.target.thread_statuses.sort_by_key(|c| c.value);
 
         self.each("Erratum", |loader, record| {
-            loader.target.errata.push(erratum(record)?);
+            let instructions = loader.concerned_by(record)?;
+            loader.target.errata.push(erratum(record, instructions)?);
             Ok(())
         });
         self.check_names();
+    }
+
+    /// Returns the instructions that an erratum concerns.
+    fn concerned_by(&self, erratum: Record<'a>) -> Result<Vec<usize>, Diagnostic> {
+        let operations: HashSet<&str> = erratum.list_of_defs("Operations")?.iter().map(Record::name).collect();
+        let unit = erratum.opt_def("OnUnit")?;
+        let on_vectors = erratum.bit("onVectorsOnly")?;
+        let mut found = Vec::new();
+        for (index, instruction) in self.target.instructions.iter().enumerate() {
+            let Some(record) = self.records.def(&instruction.record) else {
+                continue;
+            };
+            let is_named = record.opt_def("Op")?.is_some_and(|op| operations.contains(op.name()));
+            let on_unit = unit.is_none_or(|unit| unit.name() == self.target.units[instruction.unit].record);
+            let reads_vector = instruction.operands.iter().any(|operand| {
+                let range = &self.target.operand_kinds[operand.kind].range;
+                !operand.is_def && *range == OperandRange::Register(RegFile::Vector)
+            });
+            if is_named && on_unit && (reads_vector || !on_vectors) {
+                found.push(index);
+            }
+        }
+        Ok(found)
     }
 
     /// Checks that names that become variants or constants of one table differ.
@@ -187,7 +211,7 @@ fn constant(record: Record<'_>) -> Result<Constant, Diagnostic> {
     })
 }
 
-fn erratum(record: Record<'_>) -> Result<Erratum, Diagnostic> {
+fn erratum(record: Record<'_>, instructions: Vec<usize>) -> Result<Erratum, Diagnostic> {
     let text = |field: &str| -> Result<String, Diagnostic> {
         let text = record.string(field)?;
         if text.is_empty() {
@@ -207,6 +231,7 @@ fn erratum(record: Record<'_>) -> Result<Erratum, Diagnostic> {
         workaround: text("WorkAround")?,
         is_setting: record.bit("isSetting")?,
         reference: text("Reference")?,
+        instructions,
         span: record.span(),
     })
 }
