@@ -16,12 +16,15 @@
 
 #![deny(missing_docs)]
 
+#[path = "generated/mod.rs"]
+mod generated;
+
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
 use cranelift_naplespu::Isa;
+use generated::vector_files;
 use naplespu_filetests::runner;
-use naplespu_fuzz::operations::vector_files;
 use naplespu_reader::config::FileConfigs;
 use naplespu_reader::panics::caught;
 use naplespu_reader::parse::ClifFile;

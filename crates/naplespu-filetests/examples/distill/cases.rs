@@ -1,5 +1,6 @@
 //! Loads the filetests with everything that is known before execution.
 
+use crate::generated::vector_files;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_naplespu::{CompiledCode, Isa};
@@ -8,7 +9,6 @@ use naplespu_filetests::expect::{has_directives, is_run_line};
 use naplespu_filetests::lines::RunLines;
 use naplespu_filetests::runner;
 use naplespu_filetests::subtest::Subtest;
-use naplespu_fuzz::operations::vector_files;
 use naplespu_reader::config::{Config, FileConfigs};
 use naplespu_reader::parse::ClifFile;
 use std::collections::HashMap;

@@ -31,6 +31,8 @@ mod cases;
 mod cover;
 mod edit;
 mod features;
+#[path = "../generated/mod.rs"]
+mod generated;
 mod mutate;
 mod observe;
 mod routines;

@@ -7,14 +7,12 @@
 use super::{Style, Writer};
 use crate::eval::Lanes;
 use crate::instruction::{Menu, pure_opcodes};
-use crate::lane::Arithmetic;
 use crate::random::{Dice, bytes};
-use crate::{Call, Case, Floats, config, expected, host_list};
+use crate::{Case, Floats, host_list};
 use arbitrary::Unstructured;
 use cranelift_codegen::ir::{AbiParam, Function, Opcode, Type, types};
 use cranelift_naplespu::Isa;
 use naplespu_filetests::lanes::display;
-use std::collections::BTreeMap;
 
 /// The number of functions for each type and opcode, and the number of calls of each function:
 /// without statements, and with them.
@@ -196,30 +194,4 @@ pub fn run_line(func: &Function, args: &[Lanes], results: &[Lanes]) -> String {
     };
     let args = list(&func.signature.params, args);
     format!("; run: {}({args}) == {results}", func.name)
-}
-
-/// Returns a filetest of the operations on each vector type, with results from the evaluator: its
-/// name and its text.
-///
-/// # Errors
-///
-/// The message of a flag that Cranelift does not have.
-pub fn vector_files() -> Result<BTreeMap<String, String>, String> {
-    let mut files: BTreeMap<String, String> = BTreeMap::new();
-    let config = config("strict_float=true")?;
-    for (ty, case) in operations(&config.1, vectors(), true) {
-        let line = |call: &Call| {
-            let results = expected(&case, call, Arithmetic::Ieee).0.ok()?;
-            Some(run_line(&case.functions[0], &call.args, &results) + "\n")
-        };
-        let lines: String = case.calls.iter().filter_map(line).collect();
-        // `cranelift-reader` does not read constants of more than 128 bits.
-        let mut constants = case.functions.iter().flat_map(|func| func.dfg.constants.iter());
-        if !lines.is_empty() && constants.all(|(_, data)| data.len() <= 16) {
-            let header = || "test run\ntarget naplespu strict_float=true\n".to_owned();
-            let file = files.entry(format!("{ty}.clif")).or_insert_with(header);
-            *file += &format!("\n{}{lines}", case.text());
-        }
-    }
-    Ok(files)
 }
