@@ -6,12 +6,35 @@ use crate::term::{Pool, Term, WORD};
 use cranelift_codegen::ir::{AbiParam, ArgumentExtension, ExternalName, Function, Signature, StackSlots, Type};
 use cranelift_naplespu::abi::sig::{Place, Places, SigInfo};
 use cranelift_naplespu::code::FrameLayout;
+use cranelift_naplespu::settings::TargetSettings;
 use cranelift_naplespu::shape::vector_registers;
 use npu_mc::machine::LANES;
 use npu_mc::{Reg, SReg};
 
 /// The assumed address of the code. Code depends on its address only through relocations.
 pub const BASE: u32 = 0x1000_0000;
+
+/// The operations that compiled code leaves to the float unit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FloatUnit {
+    /// None: the machine has no float unit.
+    None,
+    /// Conversions from small integers, which are exact.
+    Conversions,
+    /// Arithmetic of `f32`, too.
+    All,
+}
+
+impl FloatUnit {
+    /// Returns the use of the float unit under these settings.
+    pub fn of(settings: &TargetSettings) -> Self {
+        match (settings.has_fpu, settings.strict_float) {
+            (false, _) => Self::None,
+            (true, true) => Self::Conversions,
+            (true, false) => Self::All,
+        }
+    }
+}
 
 /// The stack layout and signature of a function.
 pub struct Layout {
@@ -21,8 +44,8 @@ pub struct Layout {
     pub sig: SigInfo,
     /// The layout of the frame.
     pub frame: FrameLayout,
-    /// Whether the float unit performs arithmetic of `f32`.
-    pub float_unit: bool,
+    /// The use of the float unit.
+    pub float_unit: FloatUnit,
     /// The size and alignment of the function's stack slots, in bytes.
     slots: Vec<(u32, u32)>,
     /// The function's name, whose symbol is at [`BASE`].
@@ -62,7 +85,7 @@ pub fn symbol_name(func: &Function, name: &ExternalName) -> String {
 
 impl Layout {
     /// Returns the layout of a function with this frame.
-    pub fn new(pool: &mut Pool, func: &Function, sig: SigInfo, frame: FrameLayout, float_unit: bool) -> Self {
+    pub fn new(pool: &mut Pool, func: &Function, sig: SigInfo, frame: FrameLayout, float_unit: FloatUnit) -> Self {
         let slots: &StackSlots = &func.sized_stack_slots;
         Self {
             sp: stack_pointer(pool),

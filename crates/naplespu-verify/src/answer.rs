@@ -17,6 +17,9 @@ pub enum Reason {
     /// The simulator does not confirm a counterexample: it involves an undefined value, or the
     /// prover has a bug.
     Unconfirmed(String),
+    /// The result of the CLIF in a counterexample depends on the address of the stack or a symbol, so
+    /// the simulator cannot confirm it; the text names the goal.
+    OnPlaces(String),
 }
 
 impl fmt::Display for Reason {
@@ -27,6 +30,10 @@ impl fmt::Display for Reason {
             Self::NoSolver(what) => write!(
                 f,
                 "the solver cannot be run, and simplification alone does not prove: {what}"
+            ),
+            Self::OnPlaces(what) => write!(
+                f,
+                "the CLIF result in a counterexample depends on the address of the stack or a symbol: {what}"
             ),
             Self::Unconfirmed(what) => write!(f, "the simulator does not confirm a counterexample: {what}"),
         }

@@ -31,6 +31,8 @@ pub enum Confirmation {
     Confirmed(Example),
     /// The simulator agrees with the CLIF, or cannot run the input; the text is the reason.
     Not(String),
+    /// The result of the CLIF depends on the address of the stack or a symbol.
+    OnPlaces,
 }
 
 /// Returns a value of a CLIF type with these bits, or `None` for vectors that [`DataValue`] cannot
@@ -90,7 +92,7 @@ pub fn confirm(
         Err(why) => return Confirmation::Not(why),
     };
     if depends_on_places(pool, expected, values) {
-        return Confirmation::Not("the CLIF result depends on the address of the stack or a symbol".to_owned());
+        return Confirmation::OnPlaces;
     }
     let memory = initial_memory(pool, expected, values);
     let found = run(func, code, isa, &arguments, &memory, |program| {

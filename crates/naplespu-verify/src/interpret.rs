@@ -1,6 +1,7 @@
 //! Evaluates a CLIF function on numbers with this crate's semantics, for comparison with
 //! Cranelift's interpreter.
 
+use crate::abi::FloatUnit;
 use crate::abi::{Layout, initial_register};
 use crate::clif::{Clif, ExitKind, Limits};
 use crate::term::eval::Evaluator;
@@ -26,7 +27,7 @@ pub enum Meaning {
 pub fn meaning(func: &Function, args: &[u128]) -> Result<Meaning, String> {
     let mut pool = Pool::new();
     let sig = SigInfo::new(&func.signature, "a function").map_err(|error| error.to_string())?;
-    let layout = Layout::new(&mut pool, func, sig, FrameLayout::default(), false);
+    let layout = Layout::new(&mut pool, func, sig, FrameLayout::default(), FloatUnit::None);
     let limits = Limits {
         visits: 1000,
         terms: 1_000_000,

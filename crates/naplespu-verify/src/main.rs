@@ -61,6 +61,10 @@ struct Args {
     #[arg(long, value_name = "FILE")]
     known: Option<PathBuf>,
 
+    /// Stop after the first stage with a failure
+    #[arg(long)]
+    fail_fast: bool,
+
     /// Maximum number of failures to print
     #[arg(long, value_name = "N", default_value_t = 20)]
     failures: usize,
@@ -131,11 +135,6 @@ fn rules(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     if let Some(path) = &args.known {
         prover.known = Known::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
     }
-    let families = if args.family.is_empty() {
-        Family::ALL.to_vec()
-    } else {
-        args.family.clone()
-    };
     let start = Instant::now();
     let report = |what: &str, counts: Counts, failures: usize| {
         if counts.compared == 0 {
@@ -156,52 +155,16 @@ fn rules(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
              (on all threads {proving} s, solver {solving} s); {failures} failures so far"
         );
     };
-    for level in &args.level {
-        let isa = isa(level, "")?;
-        for &family in &families {
-            // Without the optimizer, the rules of a pair do not depend on each other.
-            let scope = match (family, level.as_str()) {
-                (Family::Pairs, "none") => Scope::Types,
-                (Family::Pairs, _) => Scope::Rewrites,
-                // Branch relaxation does not depend on the level.
-                (Family::Long, level) if level != "none" => continue,
-                (Family::Rewrites, "none") => continue,
-                (Family::Rewrites, _) => Scope::Rewritten,
-                _ => Scope::All,
-            };
-            let counts = prover.family(family, &isa, level, scope);
-            report(
-                &format!("{level} {}", family.name()),
-                counts,
-                prover.table.failures.len(),
-            );
+    let ends = |prover: &Prover| args.fail_fast && !prover.table.is_sound();
+    for stage in stages(args) {
+        if ends(&prover) {
+            break;
         }
-    }
-    for variant in VARIANTS {
-        for level in &args.level {
-            let isa = isa(level, variant)?;
-            for &family in families
-                .iter()
-                .filter(|family| !matches!(family, Family::Pairs | Family::Long | Family::Rewrites))
-            {
-                let settings = format!("{level} {variant}");
-                let scope = match family {
-                    Family::Atomics if variant.starts_with("atomics") => Scope::All,
-                    Family::Intrinsics if variant.starts_with("erratum") => Scope::All,
-                    // Code for floats and conditions that does not use the float unit.
-                    Family::Plain | Family::Users if matches!(variant, "strict_float=true" | "has_fpu=false") => {
-                        Scope::Types
-                    }
-                    _ => Scope::NewRules,
-                };
-                let counts = prover.family(family, &isa, &settings, scope);
-                report(
-                    &format!("{settings} {}", family.name()),
-                    counts,
-                    prover.table.failures.len(),
-                );
-            }
-        }
+        let isa = isa(stage.level, stage.variant)?;
+        let settings = format!("{} {}", stage.level, stage.variant);
+        let counts = prover.family(stage.family, &isa, settings.trim_end(), stage.scope);
+        let what = format!("{} {}", settings.trim_end(), stage.family.name());
+        report(&what, counts, prover.table.failures.len());
     }
     let routines = prove_routines(&*isa("speed", "")?, prover.options())?;
     let wrong = routines
@@ -211,20 +174,27 @@ fn rules(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let functions = functions(&args.files)?;
     for level in &args.level {
         for variant in VARIANTS.into_iter().chain([""]).rev() {
+            if ends(&prover) {
+                break;
+            }
             let settings = format!("{level} {variant}");
             let counts = prover.functions(functions.clone(), &isa(level, variant)?, &settings);
             report(&format!("{settings} files"), counts, prover.table.failures.len());
         }
     }
-    let counts = prover.second_attempts();
-    report("second attempts", counts, prover.table.failures.len());
+    if !ends(&prover) {
+        let counts = prover.second_attempts();
+        report("second attempts", counts, prover.table.failures.len());
+    }
     if let Some(path) = &args.known {
         prover
             .known
             .write(path)
             .map_err(|error| format!("{}: {error}", path.display()))?;
     }
-    prover.table.run_unproved(&args.files)?;
+    if !ends(&prover) {
+        prover.table.run_unproved(&args.files)?;
+    }
     let table = &prover.table;
     if args.json {
         println!("{}", table.to_json());
@@ -243,6 +213,68 @@ fn rules(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
         (true, 0) => ExitCode::SUCCESS,
         (true, _) => ExitCode::from(UNPROVED),
     })
+}
+
+/// A family with the settings of the compiler.
+struct Stage<'a> {
+    level: &'a str,
+    variant: &'static str,
+    family: Family,
+    scope: Scope,
+}
+
+/// Returns the stages of the families, in their order.
+fn stages(args: &Args) -> Vec<Stage<'_>> {
+    let families = match args.family.as_slice() {
+        [] => &Family::ALL[..],
+        some => some,
+    };
+    let mut all = Vec::new();
+    for level in &args.level {
+        for &family in families {
+            // Without the optimizer, the rules of a pair do not depend on each other.
+            let scope = match (family, level.as_str()) {
+                (Family::Pairs, "none") => Scope::Types,
+                (Family::Pairs, _) => Scope::Rewrites,
+                // Branch relaxation does not depend on the level.
+                (Family::Long, level) if level != "none" => continue,
+                (Family::Rewrites, "none") => continue,
+                (Family::Rewrites, _) => Scope::Rewritten,
+                _ => Scope::All,
+            };
+            all.push(Stage {
+                level,
+                variant: "",
+                family,
+                scope,
+            });
+        }
+    }
+    for variant in VARIANTS {
+        for level in &args.level {
+            let some = families
+                .iter()
+                .filter(|family| !matches!(family, Family::Pairs | Family::Long | Family::Rewrites));
+            for &family in some {
+                let scope = match family {
+                    Family::Atomics if variant.starts_with("atomics") => Scope::All,
+                    Family::Intrinsics if variant.starts_with("erratum") => Scope::All,
+                    // Code for floats and conditions that does not use the float unit.
+                    Family::Plain | Family::Users if matches!(variant, "strict_float=true" | "has_fpu=false") => {
+                        Scope::Types
+                    }
+                    _ => Scope::NewRules,
+                };
+                all.push(Stage {
+                    level,
+                    variant,
+                    family,
+                    scope,
+                });
+            }
+        }
+    }
+    all
 }
 
 /// Returns the functions of all files. Files with faults are left out: their tests report them.

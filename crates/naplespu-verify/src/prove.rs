@@ -1,8 +1,8 @@
 //! Proves one function: symbolic execution of code and CLIF, trials, equal terms, and the solver.
 
-use crate::abi::Layout;
+use crate::abi::{FloatUnit, Layout};
 use crate::answer::{Answer, Reason, Verdict};
-use crate::clif::{Clif, Limits};
+use crate::clif::{Clif, ExitKind, Limits};
 use crate::confirm::{self, Confirmation};
 use crate::floats;
 use crate::goals::{ANY_ADDRESS, Goals, goals};
@@ -94,9 +94,7 @@ fn attempt(
     answer: &mut Answer,
 ) -> Result<Verdict, Reason> {
     let sig = SigInfo::new(&func.signature, &answer.name).map_err(|error| Reason::Unsupported(error.to_string()))?;
-    let settings = isa.settings();
-    let float_unit = settings.has_fpu && !settings.strict_float;
-    let layout = Layout::new(pool, func, sig, code.frame.clone(), float_unit);
+    let layout = Layout::new(pool, func, sig, code.frame.clone(), FloatUnit::of(isa.settings()));
     let limits = Limits {
         visits: options.iterations,
         terms: TERMS,
@@ -114,11 +112,13 @@ fn attempt(
     let ran = Code::run(func, code, pool, &layout, &clif.calls, code_limits, &mended)
         .map_err(|machine::Unsupported(why)| Reason::Unsupported(why))?;
     answer.assumes = ran.routines.iter().map(|name| format!("%{name}")).collect();
+    let is_cut = ran.exits.iter().any(|(kind, _)| *kind == ExitKind::Cut);
     let goals = goals(pool, func, &layout, clif, ran).map_err(Reason::Unsupported)?;
     answer.goals = goals.list.len();
     Proof {
         pool,
         goals,
+        is_cut,
         solver: Solver::new(
             &options.solver,
             options.memo.clone(),
@@ -135,6 +135,8 @@ fn attempt(
 struct Proof<'a> {
     pool: &'a mut Pool,
     goals: Goals,
+    /// Whether paths of the code end at the limit of visits.
+    is_cut: bool,
     solver: Solver,
     start: Instant,
     deadline: Instant,
@@ -320,6 +322,11 @@ impl Proof<'_> {
             }),
             Confirmation::Not(_) if self.has_float_functions() => Err(Reason::Unsupported(format!(
                 "{what}: the result depends on float operations without a meaning here"
+            ))),
+            Confirmation::OnPlaces => Err(Reason::OnPlaces(what.to_owned())),
+            // A path of the code can have more visits of an instruction than its CLIF has of a block.
+            Confirmation::Not(_) if self.is_cut => Err(Reason::Unsupported(format!(
+                "{what}: the code has more iterations of its loops than the limit"
             ))),
             Confirmation::Not(why) => Err(Reason::Unconfirmed(format!("{what}: {why}"))),
         }

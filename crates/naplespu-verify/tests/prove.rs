@@ -294,6 +294,36 @@ block0(v0: i8, v1: i16, v2: i64):
     return v2, v2, v2, v2, v3, v4, v5
 }";
 
+/// The callee gets copies of structures, one of them at an unaligned address.
+const STRUCTURES: &str = "function %f(i32) -> i32 {
+    fn0 = %g(i32 sarg(12), i32 sarg(6)) -> i32
+    ss0 = explicit_slot 16
+block0(v0: i32):
+    v1 = stack_addr.i32 ss0
+    store v0, v1
+    store v0, v1+4
+    store v0, v1+8
+    v2 = call fn0(v1, v0)
+    return v2
+}";
+
+const CONVERSIONS: &str = "function %f(f32, f64, i16) -> i16, i64, f32, f64 {
+block0(v0: f32, v1: f64, v2: i16):
+    v3 = fcvt_to_sint.i16 v0
+    v4 = fcvt_to_uint_sat.i64 v1
+    v5 = fcvt_from_sint.f32 v2
+    v6 = fpromote.f64 v0
+    return v3, v4, v5, v6
+}";
+
+/// Operations on floats by integer operations on the bits.
+const ROUNDING: &str = "function %f(f32x16, f32x16) -> f32x16, f32x16 {
+block0(v0: f32x16, v1: f32x16):
+    v2 = floor v0
+    v3 = fmin v0, v1
+    return v2, v3
+}";
+
 /// Functions that are proved, at both optimization levels. Only the last ones need a solver.
 fn proofs(has_solver: bool) -> Vec<Trial> {
     let simple = [
@@ -309,8 +339,15 @@ fn proofs(has_solver: bool) -> Vec<Trial> {
         ("loop", LOOP),
         ("aligned", ALIGNED),
         ("results", RESULTS),
+        ("structures", STRUCTURES),
     ];
-    let hard = [("shifts", SHIFTS), ("constants", CONSTANTS), ("switch", SWITCH)];
+    let hard = [
+        ("shifts", SHIFTS),
+        ("constants", CONSTANTS),
+        ("switch", SWITCH),
+        ("conversions", CONVERSIONS),
+        ("rounding", ROUNDING),
+    ];
     let mut trials = Vec::new();
     for (list, runs) in [(&simple[..], true), (&hard[..], has_solver)] {
         for &(name, text) in list {

@@ -41,7 +41,7 @@ pub struct Call {
     pub signature: Signature,
     /// The path condition of the call.
     pub path: Path,
-    /// The arguments.
+    /// The arguments. For a structure, its bytes.
     pub arguments: Vec<Lanes>,
     /// The results.
     pub results: Vec<Lanes>,
@@ -99,16 +99,30 @@ impl Clif<'_> {
             _ => return Ok(None),
         };
         let signature = self.func.dfg.signatures[sig].clone();
-        let by_value = |param: &ir::AbiParam| matches!(param.purpose, ir::ArgumentPurpose::StructArgument(_));
-        if signature.params.iter().any(by_value) {
-            return Err(Unsupported::inst("a call with a structure as argument"));
+        let mut arguments: Vec<Lanes> = Vec::new();
+        for (param, &arg) in signature.params.iter().zip(&args) {
+            let value = self.value(state, arg)?;
+            arguments.push(match param.purpose {
+                ir::ArgumentPurpose::StructArgument(size) => self.structure(state, &value, size),
+                _ => value,
+            });
         }
-        let arguments: Vec<Lanes> = args
-            .iter()
-            .map(|&arg| self.value(state, arg))
-            .collect::<Result<_, _>>()?;
         let is_tail = self.func.dfg.insts[inst].opcode().is_return();
         Ok(Some(self.record_call(callee, signature, arguments, state, is_tail)))
+    }
+
+    /// Returns the bytes of a structure at an address.
+    fn structure(&mut self, state: &State, address: &Lanes, size: u32) -> Lanes {
+        let Some(&address) = address.first() else {
+            return Vec::new();
+        };
+        let region = Memory::region(self.pool, address, self.layout.sp);
+        let byte = |at: u32| {
+            let offset = self.pool.int(WORD, u64::from(at));
+            let address = self.pool.add(address, offset);
+            state.memory.load(self.pool, region, address, 1)
+        };
+        (0..size).map(byte).collect()
     }
 
     /// Records a call and returns its results. A call may change memory.

@@ -1,10 +1,10 @@
 //! Executes one instruction: constants, operations by lane, changes of shape. Traps and branches
 //! end a path.
 
-use super::scalar::{self, Trap};
+use super::scalar::{self, Outcome, Trap};
 use super::{Clif, ExitKind, Lanes, State, Unsupported};
 use crate::abi::initial_register;
-use crate::floats;
+use crate::floats::{self, conversions};
 use crate::term::{Bits, Term, WORD};
 use cranelift_codegen::ir::{self, InstructionData, Opcode, TrapCode, Type};
 use npu_mc::{Reg, SReg};
@@ -13,6 +13,7 @@ fn trap_code(trap: Trap) -> TrapCode {
     match trap {
         Trap::DivisionByZero => TrapCode::INTEGER_DIVISION_BY_ZERO,
         Trap::Overflow => TrapCode::INTEGER_OVERFLOW,
+        Trap::BadConversion => TrapCode::BAD_CONVERSION_TO_INTEGER,
     }
 }
 
@@ -304,33 +305,21 @@ impl Clif<'_> {
                 }
             } else {
                 let found = match (args.len(), at(1), at(2)) {
-                    (1, ..) => scalar::unary(self.pool, op, a).map(|term| (vec![term], Vec::new())),
-                    (2, Some(b), _) => {
-                        scalar::binary(self.pool, op, a, b).map(|outcome| (outcome.results, outcome.traps))
-                    }
-                    (3, Some(b), Some(c)) => {
-                        scalar::ternary(self.pool, op, a, b, c).map(|outcome| (outcome.results, outcome.traps))
-                    }
+                    (1, ..) => scalar::unary(self.pool, op, a).map(Outcome::of),
+                    (2, Some(b), _) => scalar::binary(self.pool, op, a, b),
+                    (3, Some(b), Some(c)) => scalar::ternary(self.pool, op, a, b, c),
                     _ => None,
                 };
-                match found {
-                    Some((results, more)) => {
-                        traps.extend(more);
-                        results
-                    }
-                    None => {
+                let (from, to) = (operand_type.lane_type(), ty.lane_type());
+                let found = found.or_else(|| {
+                    conversions::clif(self.pool, op, from, to, a, self.layout.float_unit).or_else(|| {
                         let operands: Vec<Term> = (0..args.len()).filter_map(at).collect();
-                        let term = floats::clif(
-                            self.pool,
-                            op,
-                            operand_type.lane_type(),
-                            ty.lane_type(),
-                            &operands,
-                            self.layout.float_unit,
-                        );
-                        vec![term.ok_or_else(unsupported)?]
-                    }
-                }
+                        floats::clif(self.pool, op, to, &operands, self.layout.float_unit).map(Outcome::of)
+                    })
+                });
+                let found = found.ok_or_else(unsupported)?;
+                traps.extend(found.traps);
+                found.results
             };
             for (lanes, term) in results.iter_mut().zip(outcome) {
                 lanes.push(term);

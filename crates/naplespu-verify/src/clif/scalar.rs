@@ -18,12 +18,15 @@ pub struct Outcome {
 pub enum Trap {
     /// Division by zero.
     DivisionByZero,
-    /// A quotient out of the range of the type.
+    /// A result out of the range of the type.
     Overflow,
+    /// A conversion of a NaN to an integer.
+    BadConversion,
 }
 
 impl Outcome {
-    fn of(result: Term) -> Self {
+    /// Returns an outcome with one result and without traps.
+    pub fn of(result: Term) -> Self {
         Self {
             results: vec![result],
             traps: Vec::new(),

@@ -7,7 +7,7 @@ use crate::goals::same_memory;
 use crate::memory::{Memory, Region};
 use crate::term::eval::Evaluator;
 use crate::term::{Pool, Term, WORD};
-use cranelift_codegen::ir::AbiParam;
+use cranelift_codegen::ir::{AbiParam, ArgumentPurpose};
 use cranelift_naplespu::abi::sig::{Place, Places, SigInfo};
 use cranelift_naplespu::shape::vector_registers;
 use npu_mc::machine::LANES;
@@ -44,7 +44,7 @@ impl Code<'_> {
         match target {
             Target::Routine(name) => {
                 self.out.routines.insert(name);
-                let obligations = routines::call(self.pool, name, self.layout.sp, &mut state).map_err(Unsupported)?;
+                let obligations = routines::call(self.pool, name, self.layout, &mut state).map_err(Unsupported)?;
                 let path = state.path.condition(self.pool);
                 for claim in obligations {
                     self.oblige(format!("the preconditions of {name} at {offset:#x}"), path, claim);
@@ -148,6 +148,7 @@ impl Code<'_> {
         let ((number, agree), sig) = (candidates[chosen], &signatures[chosen]);
         self.happens(offset, number, path, agree, state);
         self.state_at_call(offset, path, state);
+        self.forget_structures(&calls[number], sig, state);
         self.after(number, &calls[number], sig, state);
         Ok(())
     }
@@ -197,6 +198,11 @@ impl Code<'_> {
     fn arguments_agree(&mut self, call: &Call, sig: &SigInfo, state: &State) -> Term {
         let mut same = self.pool.bool(true);
         for ((param, places), lanes) in call.signature.params.iter().zip(&sig.args).zip(&call.arguments) {
+            if let ArgumentPurpose::StructArgument(_) = param.purpose {
+                let agrees = self.structure_agrees(places, lanes, state);
+                same = self.pool.and(same, agrees);
+                continue;
+            }
             let expected = words_of(self.pool, param, lanes);
             let given = words_in(self.pool, param, places, |pool, place, lane| {
                 at_call(pool, state, place, lane)
@@ -211,6 +217,41 @@ impl Code<'_> {
             }
         }
         same
+    }
+
+    /// Returns the condition that an argument is the word-aligned address of these bytes.
+    fn structure_agrees(&mut self, places: &Places, bytes: &[Term], state: &State) -> Term {
+        let Some(address) = places.first().map(|&place| at_call(self.pool, state, place, 0)) else {
+            return self.pool.bool(false);
+        };
+        let (low, zero) = (self.pool.extract(1, 0, address), self.pool.int(2, 0));
+        let mut same = self.pool.eq(low, zero);
+        let area = region(self.pool, address, self.layout.sp);
+        for (at, &byte) in bytes.iter().enumerate() {
+            let offset = self.pool.int(WORD, at as u64);
+            let place = self.pool.add(address, offset);
+            let have = state.memory.load(self.pool, area, place, 1);
+            let equal = self.pool.eq(byte, have);
+            same = self.pool.and(same, equal);
+        }
+        same
+    }
+
+    /// Sets the bytes of structures that a callee got to unknowns, since it may change its copies.
+    fn forget_structures(&mut self, call: &Call, sig: &SigInfo, state: &mut State) {
+        for (param, places) in call.signature.params.iter().zip(&sig.args) {
+            let (ArgumentPurpose::StructArgument(size), Some(&place)) = (param.purpose, places.first()) else {
+                continue;
+            };
+            let address = at_call(self.pool, state, place, 0);
+            let area = region(self.pool, address, self.layout.sp);
+            for at in 0..size {
+                let offset = self.pool.int(WORD, u64::from(at));
+                let place = self.pool.add(address, offset);
+                let byte = self.pool.fresh("changed", 8);
+                state.memory.store(self.pool, area, place, byte);
+            }
+        }
     }
 
     /// Returns the candidate that matches the call in every trial in which the call happens.

@@ -1,17 +1,18 @@
 //! The semantics of the runtime's routines, as documented in `src/runtime.rs` of the compiler.
 //!
 //! Integer routines are CLIF operations, and compares of floats are exact. Other float routines are
-//! uninterpreted functions, the same ones as in `floats.rs`.
+//! functions of [`floats`].
 
 use super::State;
 use super::calls::{clobber, region};
+use crate::abi::Layout;
 use crate::floats;
 use crate::memory::{LOCKS, Memory, Region};
 use crate::term::{Bits, Pool, Term, WORD};
 use cranelift_codegen::ir::{AbiParam, Signature, Type, types};
 use cranelift_codegen::isa::CallConv;
 use cranelift_naplespu::abi::sig::{Place, Places, SigInfo};
-use cranelift_naplespu::runtime::Routine;
+use cranelift_naplespu::runtime::{LaneRoutine, Routine};
 use npu_mc::machine::LANES;
 
 /// The maximum length in bytes of a modeled copy.
@@ -104,11 +105,12 @@ fn not_zero(pool: &mut Pool, a: Term) -> Term {
 /// # Errors
 ///
 /// The routine has no semantics here.
-pub fn call(pool: &mut Pool, name: &'static str, sp: Term, state: &mut State) -> Result<Vec<Term>, String> {
+pub fn call(pool: &mut Pool, name: &'static str, layout: &Layout, state: &mut State) -> Result<Vec<Term>, String> {
     let unknown = || format!("the routine {name} has no meaning here");
     if let Some(special) = Special::named(name) {
-        return special.call(pool, sp, state).ok_or_else(unknown);
+        return special.call(pool, layout, state).ok_or_else(unknown);
     }
+    let sp = layout.sp;
     let routine = Routine::named(name).ok_or_else(unknown)?;
     let sig = routine.signature().ok_or_else(unknown)?;
     let register = |places: &Places| match places.first() {
@@ -129,13 +131,8 @@ pub fn call(pool: &mut Pool, name: &'static str, sp: Term, state: &mut State) ->
                 results = pool.words(result);
             }
             None => {
-                let short = name.strip_prefix("__npu_").unwrap_or(name);
-                let width = match short.starts_with("f16_") {
-                    true => types::F16.bits(),
-                    false => WORD * sig.rets.len() as u32,
-                };
-                let all = operands(pool, short, &words);
-                let mut result = pool.app(short, width.max(1), &all);
+                let mut result = float(pool, routine, &words);
+                let width = pool.width(result);
                 if width < WORD {
                     let open = pool.fresh("undefined", WORD - width);
                     result = pool.concat(&[open, result]);
@@ -151,9 +148,25 @@ pub fn call(pool: &mut Pool, name: &'static str, sp: Term, state: &mut State) ->
     Ok(claims)
 }
 
-/// A routine that the legalization calls, or that replaces an intrinsic.
+/// Returns the result of a routine for floats: the result of f16 with 16 bits, others with whole
+/// words.
+fn float(pool: &mut Pool, routine: Routine, words: &[Term]) -> Term {
+    let name = routine.name();
+    let short = name.strip_prefix("__npu_").unwrap_or(name);
+    let (_, results) = routine.words();
+    let width = match short.starts_with("f16_") {
+        true => types::F16.bits(),
+        false => WORD * (results as u32).max(1),
+    };
+    let all = operands(pool, short, words);
+    floats::apply(pool, short, width, &all)
+}
+
+/// A routine that the legalization calls, that replaces an intrinsic, or that serves all lanes.
 #[derive(Clone, Copy)]
 enum Special {
+    /// Applies a routine, by its address, to each lane of this number of vectors.
+    Lanes(usize),
     /// Takes the lock of the core, or between cores.
     Enter { between_cores: bool },
     /// Loads a word of the scratchpad for each lane.
@@ -171,6 +184,9 @@ impl Special {
             "__npu_machine_enter" => Self::Enter { between_cores: true },
             "__npu_gather" => Self::Gather,
             "__npu_scatter" => Self::Scatter,
+            _ if let Some(vectors) = (1..=3).find(|&vectors| LaneRoutine::of(vectors).name() == name) => {
+                Self::Lanes(vectors)
+            }
             _ => {
                 let rest = name.strip_prefix("__npu_store_lanes_")?;
                 let (bits, scratchpad) = match rest.strip_suffix("_scratchpad") {
@@ -189,6 +205,7 @@ impl Special {
     fn types(self) -> (&'static [Type], &'static [Type]) {
         use types::{I32, I32X16};
         match self {
+            Self::Lanes(vectors) => (&[I32, I32X16, I32X16, I32X16][..1 + vectors], &[I32X16]),
             Self::Enter { .. } => (&[I32], &[I32, I32]),
             Self::Gather => (&[I32X16], &[I32X16]),
             Self::Scatter => (&[I32X16, I32X16, I32], &[]),
@@ -197,7 +214,8 @@ impl Special {
     }
 
     /// Applies the routine. Returns its preconditions, or `None` if its signature has no locations.
-    fn call(self, pool: &mut Pool, sp: Term, state: &mut State) -> Option<Vec<Term>> {
+    fn call(self, pool: &mut Pool, layout: &Layout, state: &mut State) -> Option<Vec<Term>> {
+        let sp = layout.sp;
         let (args, results) = self.types();
         let mut signature = Signature::new(CallConv::Probestack);
         signature.params.extend(args.iter().copied().map(AbiParam::new));
@@ -218,6 +236,20 @@ impl Special {
         let mut out: Vec<Vec<Term>> = Vec::new();
         let one = |values: &[Vec<Term>], at: usize| values.get(at)?.first().copied();
         match self {
+            Self::Lanes(vectors) => {
+                let address = one(&values, 0)?;
+                let mut scalars = Routine::ALL.iter().filter(|routine| routine.words().0 == vectors);
+                let routine = scalars.find(|routine| {
+                    let symbol = layout.symbol_named(pool, &format!("%{}", routine.name()));
+                    symbol == address
+                })?;
+                let lane_of = |lane: usize| values[1..].iter().map(|lanes| lanes[lane]).collect::<Vec<Term>>();
+                let results = (0..LANES as usize).map(|lane| {
+                    let result = float(pool, *routine, &lane_of(lane));
+                    pool.extract(WORD - 1, 0, result)
+                });
+                out.push(results.collect());
+            }
             Self::Enter { between_cores } => {
                 let pointer = one(&values, 0)?;
                 let low = pool.extract(1, 0, pointer);

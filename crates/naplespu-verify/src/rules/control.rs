@@ -5,8 +5,8 @@ use super::operation::{Small, TRAP, all_types};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::immediates::{Ieee16, Ieee32, Ieee64};
 use cranelift_codegen::ir::{
-    AbiParam, ArgumentPurpose, ConstantData, InstBuilder as _, JumpTableData, MemFlagsData, Opcode, Signature,
-    StackSlotData, StackSlotKind, Value, types,
+    AbiParam, ArgumentPurpose, BlockCall, ConstantData, InstBuilder as _, JumpTableData, MemFlagsData, Opcode,
+    Signature, StackSlotData, StackSlotKind, Value, types,
 };
 use cranelift_codegen::isa::CallConv;
 
@@ -121,10 +121,10 @@ fn on_constants() -> Vec<Instance> {
     out
 }
 
-/// Branch tables of several sizes.
+/// Branch tables of several sizes. The longest one is split into two tables.
 fn tables() -> Vec<Instance> {
     let mut out = Vec::new();
-    for count in [0, 1, 2, 3, 4, 5, 7, 8, 9, 16, 40] {
+    for count in [0, 1, 2, 3, 4, 5, 7, 8, 9, 16, 40, 4100] {
         let mut small = Small::default();
         let index = small.param(types::I32);
         let entry = small.block;
@@ -132,8 +132,7 @@ fn tables() -> Vec<Instance> {
         let result = small.func.dfg.append_block_param(join, types::I32);
         small.ret(&[result]);
         let mut calls = Vec::new();
-        for number in 0..=count {
-            // Several entries share a block, others have one each.
+        for number in 0..=count.min(40) {
             let block = small.next_block();
             let value = small.cursor().ins().iconst(types::I32, 100 + number);
             small.cursor().ins().jump(join, &[value.into()]);
@@ -141,6 +140,8 @@ fn tables() -> Vec<Instance> {
         }
         small.block = entry;
         let default = calls.remove(calls.len() - 1);
+        // In a long table, entries share blocks.
+        let calls: Vec<BlockCall> = calls.iter().copied().cycle().take(count as usize).collect();
         let table = small.func.create_jump_table(JumpTableData::new(default, &calls));
         small.cursor().ins().br_table(index, table);
         out.push(Instance::new(small, types::I32));

@@ -18,7 +18,7 @@
 //! |---|---|
 //! | [`operation`] | operations of CLIF with types and immediates; small functions |
 //! | [`instances`], `memory`, `control`, `atomics`, `intrinsics`, `frames` | the families of functions |
-//! | `rewrites` | functions for the passes over CLIF |
+//! | `rewrites`, `unrolled` | functions for the passes over CLIF |
 //! | [`known`] | answers by the content of function and code |
 //! | [`runs`] | runs of functions for rules that are not proved |
 //! | [`routines`] | the routines of the runtime against the operations that they perform |
@@ -37,13 +37,15 @@ mod rewrites;
 pub mod routines;
 pub mod runs;
 pub mod table;
+mod unrolled;
 mod vectors;
 
+use crate::abi::FloatUnit;
 use crate::answer::{Answer, Reason, Verdict};
 use crate::prove::{Options, prove_code};
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::ir::{Function, types};
+use cranelift_codegen::ir::{Function, Type, types};
 use cranelift_codegen::settings::{self, Flags};
 use cranelift_codegen::verify_function;
 use cranelift_naplespu::{CompileError, CompiledCode, Compiler, Isa, StageRequest};
@@ -54,8 +56,8 @@ use npu_mc::errata::Erratum;
 use rayon::prelude::*;
 use rustc_hash::{FxHashSet, FxHasher};
 use sha2::{Digest as _, Sha256};
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hasher as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -63,8 +65,8 @@ use table::Table;
 
 /// The number of functions that are compiled before some of them are proved.
 const CHUNK: usize = 16_384;
-/// The time of the first attempt at a proof. All second attempts follow at the end: a chunk waits for
-/// its longest proof, and then uses one thread only.
+/// The time of the first attempt at a proof. All second attempts follow at the end: then it is known
+/// which rules need them, and no chunk waits for its longest proof.
 const FIRST: Duration = Duration::from_secs(2);
 
 /// A compiled instance.
@@ -95,6 +97,8 @@ pub struct Proof {
     pub func: Function,
     /// The name of the type.
     pub ty: String,
+    /// Whether the function is of a file, not of a family.
+    pub is_of_file: bool,
     /// The constant operand.
     pub constant: Option<i64>,
     /// The applied rules, by their numbers in `RULES`.
@@ -120,9 +124,19 @@ pub struct Counts {
     pub solving: Duration,
 }
 
+/// The result of a first attempt.
+enum First {
+    /// The answer.
+    Final(Answer),
+    /// More time may decide.
+    Open(Answer),
+}
+
 /// A function without an answer after the first attempt.
 struct Deferred {
     compiled: Compiled,
+    /// The answer of the first attempt.
+    answer: Answer,
     isa: Arc<Isa>,
     settings: String,
     /// The same function with the same code, compiled with other settings.
@@ -139,6 +153,14 @@ pub struct Prover {
     pub known: Known,
     /// The proofs by rule.
     pub table: Table,
+}
+
+/// Returns the name of the type of an instance.
+fn type_name(ty: Type) -> String {
+    match ty {
+        types::INVALID => "several types".to_owned(),
+        ty => ty.to_string(),
+    }
 }
 
 /// Returns the hash of a property that an instance can have.
@@ -236,27 +258,31 @@ impl Prover {
             }
         }
         counts.compared += chosen.len();
-        let proofs: Vec<(Key, Compiled, Option<Answer>)> = chosen
+        let proofs: Vec<(Key, Compiled, First)> = chosen
             .into_par_iter()
             .with_max_len(1)
             .map(|compiled| {
                 let key = key(&compiled, isa);
-                let answer = self.first_attempt(&compiled, &key, isa);
-                (key, compiled, answer)
+                let first = self.first_attempt(&compiled, &key, isa);
+                (key, compiled, first)
             })
             .collect();
-        for (key, compiled, answer) in proofs {
-            match answer {
-                Some(answer) => self.add(key, compiled, answer, isa, settings, counts),
-                None => self.defer(key, compiled, isa, settings),
+        for (key, compiled, first) in proofs {
+            match first {
+                First::Final(answer) => {
+                    self.known.add(key, &answer.verdict, self.options.timeout.as_secs());
+                    self.add(compiled, answer, isa, settings, counts);
+                }
+                First::Open(answer) => self.defer(key, compiled, answer, isa, settings),
             }
         }
     }
 
     /// Keeps a function for the second attempt.
-    fn defer(&mut self, key: Key, compiled: Compiled, isa: &Arc<Isa>, settings: &str) {
+    fn defer(&mut self, key: Key, compiled: Compiled, answer: Answer, isa: &Arc<Isa>, settings: &str) {
         let deferred = Deferred {
             compiled,
+            answer,
             isa: isa.clone(),
             settings: settings.to_owned(),
             others: Vec::new(),
@@ -269,45 +295,55 @@ impl Prover {
         }
     }
 
-    /// Proves the functions without an answer so far, with all the time of the options.
+    /// Proves the functions without an answer so far, with all the time of the options, if they apply
+    /// a rule that no other function proves at their type, or at any type for functions of files.
+    /// The others stay undecided; their code was compared in the trials of the first attempt, and
+    /// [`Table::run_unproved`] runs them.
     pub fn second_attempts(&mut self) -> Counts {
         let mut counts = Counts::default();
-        let deferred: Vec<(Key, Deferred)> = std::mem::take(&mut self.deferred).into_iter().collect();
+        let deferred = std::mem::take(&mut self.deferred).into_iter();
+        let (needed, others): (Vec<_>, Vec<_>) = deferred.partition(|(_, first)| self.is_needed(&first.compiled));
         let prove = |(_, first): &(Key, Deferred)| {
             let Deferred { compiled, isa, .. } = first;
             prove_code(&compiled.instance.func, &compiled.code, isa, &self.options)
         };
-        let answers: Vec<Answer> = deferred.par_iter().with_max_len(1).map(prove).collect();
-        for ((key, mut first), answer) in deferred.into_iter().zip(answers) {
-            let others = std::mem::take(&mut first.others);
-            for one in std::iter::once(first).chain(others) {
+        let answers: Vec<Answer> = needed.par_iter().with_max_len(1).map(prove).collect();
+        let seconds = self.options.timeout.as_secs();
+        let needed = needed.into_iter().zip(answers);
+        let needed = needed.map(|((key, first), answer)| (key, first, answer, seconds));
+        let others = others.into_iter().map(|(key, first)| {
+            let answer = first.answer.clone();
+            (key, first, answer, FIRST.as_secs())
+        });
+        for (key, mut first, answer, seconds) in needed.chain(others).collect::<Vec<_>>() {
+            self.known.add(key, &answer.verdict, seconds);
+            let same = std::mem::take(&mut first.others);
+            for one in std::iter::once(first).chain(same) {
                 counts.compared += 1;
-                self.add(key, one.compiled, answer.clone(), &one.isa, &one.settings, &mut counts);
+                self.add(one.compiled, answer.clone(), &one.isa, &one.settings, &mut counts);
             }
         }
         counts
     }
 
+    /// Returns whether a function applies a rule that no function proves at its type.
+    fn is_needed(&self, compiled: &Compiled) -> bool {
+        let ty = compiled.instance.ty;
+        let name = type_name(ty);
+        let has_type = |types: &BTreeSet<String>| types.contains(&name) || ty.is_invalid() && !types.is_empty();
+        let is_proved = |&rule: &u16| self.table.of(rule).is_some_and(|proofs| has_type(&proofs.types));
+        !compiled.rules.iter().all(is_proved)
+    }
+
     /// Records an answer.
-    fn add(
-        &mut self,
-        key: Key,
-        compiled: Compiled,
-        answer: Answer,
-        isa: &Arc<Isa>,
-        settings: &str,
-        counts: &mut Counts,
-    ) {
+    fn add(&mut self, compiled: Compiled, answer: Answer, isa: &Arc<Isa>, settings: &str, counts: &mut Counts) {
         counts.proving += answer.time;
         counts.solving += answer.solving;
-        self.known.add(key, &answer.verdict, self.options.timeout.as_secs());
         let Compiled { instance, rules, .. } = compiled;
         let proof = Proof {
             settings: settings.to_owned(),
-            ty: match instance.ty {
-                types::INVALID => "several types".to_owned(),
-                ty => ty.to_string(),
-            },
+            ty: type_name(instance.ty),
+            is_of_file: instance.ty.is_invalid(),
             func: instance.func,
             constant: instance.constant,
             rules,
@@ -354,23 +390,25 @@ impl Prover {
     }
 
     /// Compares the code of a function with its CLIF, unless the answer for the same code of the same
-    /// function is known. Returns `None` if a second attempt has to decide.
-    fn first_attempt(&self, compiled: &Compiled, key: &Key, isa: &Arc<Isa>) -> Option<Answer> {
+    /// function is known.
+    fn first_attempt(&self, compiled: &Compiled, key: &Key, isa: &Arc<Isa>) -> First {
         let func = &compiled.instance.func;
         if let Some(verdict) = self.known.get(key, self.options.timeout.as_secs()) {
-            return Some(Answer {
+            return First::Final(Answer {
                 verdict,
                 ..Answer::new(func)
             });
         }
-        if self.deferred.contains_key(key) {
-            return None;
+        if let Some(first) = self.deferred.get(key) {
+            return First::Open(first.answer.clone());
         }
         let mut options = self.options.clone();
         options.timeout = options.timeout.min(FIRST);
         let answer = prove_code(func, &compiled.code, isa, &options);
-        let is_final = !matches!(answer.verdict, Verdict::Undecided(Reason::Time(_))) || self.options.timeout <= FIRST;
-        is_final.then_some(answer)
+        match answer.verdict {
+            Verdict::Undecided(Reason::Time(_)) if self.options.timeout > FIRST => First::Open(answer),
+            _ => First::Final(answer),
+        }
     }
 }
 
@@ -411,12 +449,15 @@ fn key(compiled: &Compiled, isa: &Isa) -> Key {
     let settings = isa.settings();
     let mended = Erratum::ALL.iter().filter(|&&erratum| !isa.has_erratum(erratum));
     let text = instance.func.display().to_string();
-    let has_float_unit = settings.has_fpu && !settings.strict_float && text.contains("f32");
+    let float_unit = match text.contains("f32") || text.contains("f16") {
+        true => FloatUnit::of(settings),
+        false => FloatUnit::None,
+    };
     let parts = [
         text,
         format!("{:?} {:?} {}", code.relocs, code.frame, code.pool_start),
         format!("{:?}", mended.collect::<Vec<_>>()),
-        has_float_unit.to_string(),
+        format!("{float_unit:?}"),
     ];
     let mut hash = Sha256::new();
     for part in parts {

@@ -4,6 +4,7 @@
 
 use super::instance::Instance;
 use super::operation::Small;
+use super::unrolled;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder as _, InstructionData, MemFlagsData, Opcode, Type, Value, types};
 
@@ -153,7 +154,9 @@ fn bounds() -> Vec<Instance> {
 }
 
 /// Pairs of constants of a select.
-const CHOICES: [(i64, i64); 12] = [
+const CHOICES: [(i64, i64); 14] = [
+    (8, 0),
+    (0, 8),
     (1, 0),
     (0, 1),
     (-1, 0),
@@ -227,7 +230,10 @@ fn selects() -> Vec<Instance> {
             }
             for opcode in operations {
                 for swapped in [false, true] {
-                    for (number, constant) in [None, Some(1), Some(4), Some(5), Some(-3)].into_iter().enumerate() {
+                    for (number, constant) in [None, Some(1), Some(4), Some(5), Some(-3), Some(8)]
+                        .into_iter()
+                        .enumerate()
+                    {
                         add(ty, &|small| {
                             let flag = condition(small, kind);
                             let x = small.param(ty);
@@ -593,6 +599,7 @@ pub fn instances() -> Vec<Instance> {
     out.extend(selects());
     out.extend(compares());
     out.extend(sums());
+    out.extend(unrolled::instances());
     out.extend((0..RANDOM).map(random));
     out
 }

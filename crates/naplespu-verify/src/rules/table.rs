@@ -2,7 +2,7 @@
 
 use super::Proof;
 use super::runs::{self, Runs};
-use crate::answer::Verdict;
+use crate::answer::{Reason, Verdict};
 use cranelift_codegen::ir::Function;
 use cranelift_naplespu::Isa;
 use cranelift_naplespu::explain::{RULES, Rule};
@@ -53,8 +53,11 @@ pub enum State {
 #[derive(Default, Debug)]
 pub struct Table {
     rules: BTreeMap<u16, RuleProofs>,
-    /// Undecided functions, by settings, type and rules.
-    undecided: BTreeMap<(String, String, Vec<u16>), Sample>,
+    /// Undecided functions, by settings, type and rules. Functions that need more time are
+    /// different for each text, since the optimizer may have changed them.
+    undecided: BTreeMap<(String, String, Vec<u16>, String), Sample>,
+    /// The number of functions that were not decided in time.
+    late: usize,
     /// Functions whose code deviates, or whose counterexample the simulator does not confirm.
     pub failures: Vec<Proof>,
     /// Functions that the compiler fails to compile, and the errors. Refusals do not count.
@@ -66,8 +69,15 @@ pub struct Table {
 impl Table {
     /// Adds a proof of a function for a target.
     pub fn add(&mut self, proof: Proof, isa: &Arc<Isa>) {
-        if matches!(proof.answer.verdict, Verdict::Undecided(_)) {
-            let key = (proof.settings.clone(), proof.ty.clone(), proof.rules.clone());
+        if let Verdict::Undecided(reason) = &proof.answer.verdict {
+            let text = match reason {
+                Reason::Time(_) => {
+                    self.late += 1;
+                    proof.func.display().to_string()
+                }
+                _ => String::new(),
+            };
+            let key = (proof.settings.clone(), proof.ty.clone(), proof.rules.clone(), text);
             self.undecided.entry(key).or_insert_with(|| Sample {
                 func: proof.func.clone(),
                 isa: isa.clone(),
@@ -88,7 +98,9 @@ impl Table {
                 Verdict::Refuted { .. } => {}
             }
         }
-        if proof.answer.is_failure() {
+        // No function of the families depends on addresses, but functions of files do.
+        let on_places = matches!(proof.answer.verdict, Verdict::Undecided(Reason::OnPlaces(_)));
+        if proof.answer.is_failure() || on_places && !proof.is_of_file {
             self.failures.push(proof);
         }
     }
@@ -249,8 +261,10 @@ impl fmt::Display for Table {
         let refuted = refuted.count();
         writeln!(
             f,
-            "\nFunctions: {refuted} refuted, {} with an unconfirmed counterexample, {} not compiled; {} runs deviate",
+            "\nFunctions: {refuted} refuted, {} with an unconfirmed counterexample, {} not decided in time, \
+             {} not compiled; {} runs deviate",
             self.failures.len() - refuted,
+            self.late,
             self.uncompiled.len(),
             self.runs.failures.len()
         )?;

@@ -1,6 +1,11 @@
-//! Float operations. Compares are exact; arithmetic consists of uninterpreted functions, named like
-//! the runtime's routines or the operations of the float unit that implement them.
+//! Float operations. Compares, minima, maxima and roundings of `f32` are exact; all other arithmetic
+//! consists of uninterpreted functions, named like the runtime's routines or the operations of the
+//! float unit that implement them.
 
+pub mod conversions;
+mod exact;
+
+use crate::abi::FloatUnit;
 use crate::term::{Bits, Pool, Term};
 use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::{Opcode, Type, types};
@@ -152,18 +157,20 @@ pub fn result(name: &str, operands: &[Bits], arithmetic: Arithmetic) -> Option<B
     Some(Bits::from(u64::from(result)))
 }
 
-/// Returns the function name of a float operation, as in the runtime.
-fn name(op: Opcode, from: Type, to: Type) -> Option<String> {
-    let of = |ty: Type| {
-        Some(match ty {
-            types::F16 => "f16",
-            types::F32 => "f32",
-            types::F64 => "f64",
-            types::F128 => "f128",
-            _ => return None,
-        })
-    };
-    let operation = match op {
+/// Returns the name of a float type in the names of routines.
+fn type_name(ty: Type) -> Option<&'static str> {
+    Some(match ty {
+        types::F16 => "f16",
+        types::F32 => "f32",
+        types::F64 => "f64",
+        types::F128 => "f128",
+        _ => return None,
+    })
+}
+
+/// Returns the name of an operation in the names of routines.
+fn operation_name(op: Opcode) -> Option<&'static str> {
+    Some(match op {
         Opcode::Fadd => "add",
         Opcode::Fsub => "sub",
         Opcode::Fmul => "mul",
@@ -174,30 +181,35 @@ fn name(op: Opcode, from: Type, to: Type) -> Option<String> {
         Opcode::Floor => "floor",
         Opcode::Trunc => "trunc",
         Opcode::Nearest => "nearest",
-        // Inline code for minima of shorter floats returns a NaN of its choice, as CLIF permits.
-        Opcode::Fmin | Opcode::Fmax if to.bits() < 64 => return None,
         Opcode::Fmin => "min",
         Opcode::Fmax => "max",
-        // Conversions through f64 are exact, or rounded once.
-        Opcode::Fpromote if to == types::F128 && from != types::F64 => return None,
-        Opcode::Fpromote | Opcode::Fdemote => return Some(format!("{}_from_{}", of(to)?, of(from)?)),
-        Opcode::FcvtFromSint if from.bits() >= 32 => return Some(format!("{}_from_s{}", of(to)?, from.bits())),
-        Opcode::FcvtFromUint if from.bits() >= 32 => return Some(format!("{}_from_u{}", of(to)?, from.bits())),
         _ => return None,
-    };
-    // 16-bit floats are computed as 32-bit floats.
-    match to {
-        types::F32 | types::F64 | types::F128 => Some(format!("{}_{operation}", of(to)?)),
-        _ => None,
-    }
+    })
 }
 
-/// Returns the result of a float operation of CLIF, or `None` if it has no function. With
-/// `float_unit`, the float unit performs arithmetic of `f32`.
-pub fn clif(pool: &mut Pool, op: Opcode, from: Type, to: Type, operands: &[Term], float_unit: bool) -> Option<Term> {
-    let name = match of_unit(op, to) {
-        Some(function) if float_unit => unit_name(function),
-        _ => name(op, from, to)?,
+/// Applies a routine of the runtime for floats, by its name without the prefix.
+pub fn apply(pool: &mut Pool, name: &str, width: u32, operands: &[Term]) -> Term {
+    exact::result(pool, name, operands).unwrap_or_else(|| pool.app(name, width, operands))
+}
+
+/// Returns the result of a float operation of CLIF on operands of its type, or `None` if it has no
+/// function.
+pub fn clif(pool: &mut Pool, op: Opcode, ty: Type, operands: &[Term], float_unit: FloatUnit) -> Option<Term> {
+    if let Some(function) = of_unit(op, ty).filter(|_| float_unit == FloatUnit::All) {
+        return Some(pool.app(&unit_name(function), ty.bits(), operands));
+    }
+    // Operations on f16 are computed in a wider format, which holds the result or rounds it
+    // harmlessly (`isle/float.isle`).
+    let computed = match (ty, op) {
+        (types::F16, Opcode::Fma) => types::F64,
+        (types::F16, _) => types::F32,
+        _ => ty,
     };
-    Some(pool.app(&name, to.bits(), operands))
+    let name = format!("{}_{}", type_name(computed)?, operation_name(op)?);
+    let mut wide = Vec::new();
+    for &operand in operands {
+        wide.push(conversions::between(pool, ty, computed, operand)?);
+    }
+    let result = apply(pool, &name, computed.bits(), &wide);
+    conversions::between(pool, computed, ty, result)
 }
