@@ -1,7 +1,7 @@
 //! The semantics of the runtime's routines, as documented in `src/runtime.rs` of the compiler.
 //!
 //! Integer routines are CLIF operations, and compares of floats are exact. Other float routines are
-//! functions of [`floats`].
+//! functions of `floats`.
 
 use super::State;
 use super::calls::{clobber, region};
