@@ -15,9 +15,9 @@ class Erratum<string name> {
   string WorkAround = "";  // what the compiler does
   bit isSetting = false;   // whether a setting can turn the work-around off; it is on by default
   string Reference = "";
-  // The affected operations; empty if the erratum does not concern operations. `onVectorsOnly`
-  // restricts the erratum to instructions that read a vector, `OnUnit` to instructions on one
-  // memory.
+  // The affected operations of instructions; empty if the erratum does not concern operations.
+  // `onVectorsOnly` restricts the erratum to instructions that read a vector, `OnUnit` to
+  // instructions on one memory.
   list<HwOp> Operations = [];
   bit onVectorsOnly = false;
   HwUnit OnUnit = ?;
@@ -120,7 +120,7 @@ def ErratumScratchpadEmptyMask : Erratum<"scratchpad_empty_mask"> {
   let WorkAround = "A branch skips a masked scratchpad access if its mask is empty.";
   let isSetting = true;
   let Reference = "docs/machine/memory.md";
-  let Operations = [MEM_LOAD_V16I8, MEM_LOAD_V16I16, MEM_LOAD_V16I32, MEM_LOAD_V16U8, MEM_LOAD_V16U16, MEM_LOAD_V16U32,
+  let Operations = [MEM_LOAD_V16I8, MEM_LOAD_V16I16, MEM_LOAD_V16I32, MEM_LOAD_V16U8, MEM_LOAD_V16U16,
                     MEM_STORE_V16I8, MEM_STORE_V16I16, MEM_STORE_V16I32];
   let OnUnit = UnitSPM;
 }
@@ -130,8 +130,7 @@ def ErratumGatherScatter : Erratum<"gather_scatter_missing"> {
   let Effect = "loadg32 writes 0 to a scalar register, stores32 stores one scalar 16 times.";
   let WorkAround = "They are expanded to scalar accesses.";
   let Reference = "docs/machine/memory.md";
-  let Operations = [MEM_LOADG_I8, MEM_LOADG_I16, MEM_LOADG_I32, MEM_LOADG_U8, MEM_LOADG_U16, MEM_LOADG_U32,
-                    MEM_STORES_8, MEM_STORES_16, MEM_STORES_32];
+  let Operations = [MEM_LOADG_I32, MEM_STORES_32];
 }
 
 def ErratumCrossProduct : Erratum<"cross_product_missing"> {
