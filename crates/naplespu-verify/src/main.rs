@@ -36,7 +36,7 @@ enum Command {
 #[derive(clap::Args)]
 struct Args {
     /// Families of functions, instead of all: plain, constants, users, pairs, masked, memory,
-    /// control, atomics, intrinsics, frames, long, rewrites
+    /// vectors, control, atomics, intrinsics, frames, long, rewrites
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = family)]
     family: Vec<Family>,
 

@@ -5,7 +5,7 @@ use crate::term::{Bits, Pool, Term};
 use cranelift_codegen::ir::{self, Opcode};
 
 /// Saturates a signed number to a type of fewer bits, signed or unsigned.
-fn saturated(pool: &mut Pool, a: Term, bits: u32, signed: bool) -> Term {
+pub fn saturated(pool: &mut Pool, a: Term, bits: u32, signed: bool) -> Term {
     let width = pool.width(a);
     let (least, most) = match signed {
         true => (Bits::ones(width).shl(bits - 1, width), Bits::ones(bits - 1)),
@@ -19,7 +19,7 @@ fn saturated(pool: &mut Pool, a: Term, bits: u32, signed: bool) -> Term {
 }
 
 /// Saturates an unsigned number to an unsigned type of fewer bits.
-fn saturated_unsigned(pool: &mut Pool, a: Term, bits: u32) -> Term {
+pub fn saturated_unsigned(pool: &mut Pool, a: Term, bits: u32) -> Term {
     let width = pool.width(a);
     let most = pool.constant(width, Bits::ones(bits));
     let above = pool.ult(most, a);

@@ -11,7 +11,7 @@
 //! `aligned` is aligned.
 
 mod access;
-mod across;
+pub mod across;
 mod calls;
 mod inst;
 pub mod intrinsics;

@@ -2,13 +2,14 @@
 
 use super::{apply, relation, type_name, unit_name};
 use crate::abi::FloatUnit;
+use crate::clif::across::{saturated, saturated_unsigned};
 use crate::clif::scalar::{Outcome, Trap};
 use crate::term::{Bits, Pool, Term, WORD};
 use cranelift_codegen::ir::immediates::{Ieee16, Ieee32, Ieee64};
 use cranelift_codegen::ir::{Opcode, Type, types};
 use npu_mc::semantics::FloatFunction;
 
-/// The bits of the status of a conversion to an integer (`isle/float.isle`): a NaN.
+/// The bit of the status of a conversion to an integer (`isle/float.isle`) that stands for a NaN.
 const IS_NAN: u64 = 2;
 
 /// Converts a float to another format: exactly to a wider one, rounded once to a narrower one.
@@ -68,41 +69,33 @@ fn to_wide_int(pool: &mut Pool, from: Type, width: u32, is_signed: bool, a: Term
     ))
 }
 
-/// Returns the smallest and the largest number of a type, with the width of a wider one.
-fn limits(pool: &mut Pool, to: Type, wide: u32, is_signed: bool) -> (Term, Term) {
-    let bits = to.bits();
-    let (least, most) = match is_signed {
-        true => (Bits::ones(wide).shl(bits - 1, wide), Bits::ones(bits - 1)),
-        false => (Bits::ZERO, Bits::ones(bits)),
-    };
-    (pool.constant(wide, least), pool.constant(wide, most))
-}
-
 /// Converts a float to an integer, saturated or with traps.
 fn to_int(pool: &mut Pool, op: Opcode, from: Type, to: Type, a: Term) -> Option<Outcome> {
     let is_signed = matches!(op, Opcode::FcvtToSint | Opcode::FcvtToSintSat);
     let wide = to.bits().max(WORD);
     let (number, status) = to_wide_int(pool, from, wide, is_signed, a)?;
-    let (least, most) = limits(pool, to, wide, is_signed);
-    let (below, above) = match is_signed {
-        true => (pool.slt(number, least), pool.slt(most, number)),
-        false => (pool.bool(false), pool.ult(most, number)),
+    let result = match is_signed {
+        true => saturated(pool, number, to.bits(), true),
+        false => saturated_unsigned(pool, number, to.bits()),
     };
-    let mut traps = Vec::new();
-    if matches!(op, Opcode::FcvtToSint | Opcode::FcvtToUint) {
-        let (mask, zero) = (pool.int(WORD, IS_NAN), pool.int(WORD, 0));
-        let nan = pool.and(status, mask);
-        let (number, fine) = (pool.eq(nan, zero), pool.eq(status, zero));
-        let (nan, range) = (pool.not(number), pool.not(fine));
-        let outside = pool.or(below, above);
-        traps = vec![(nan, Trap::BadConversion), (pool.or(outside, range), Trap::Overflow)];
+    if matches!(op, Opcode::FcvtToSintSat | Opcode::FcvtToUintSat) {
+        return Some(Outcome::of(result));
     }
-    let number = pool.ite(above, most, number);
-    let number = pool.ite(below, least, number);
-    let result = pool.extract(to.bits() - 1, 0, number);
+    let (mask, zero) = (pool.int(WORD, IS_NAN), pool.int(WORD, 0));
+    let nan = pool.and(status, mask);
+    let (is_number, is_exact) = (pool.eq(nan, zero), pool.eq(status, zero));
+    let extended = match is_signed {
+        true => pool.sext(result, wide),
+        false => pool.zext(result, wide),
+    };
+    let fits = pool.eq(extended, number);
+    let is_in_range = pool.and(is_exact, fits);
     Some(Outcome {
         results: vec![result],
-        traps,
+        traps: vec![
+            (pool.not(is_number), Trap::BadConversion),
+            (pool.not(is_in_range), Trap::Overflow),
+        ],
     })
 }
 

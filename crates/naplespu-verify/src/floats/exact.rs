@@ -3,15 +3,16 @@
 use super::{is_nan, relation};
 use crate::term::{Pool, Term, WORD};
 
-/// The bits of a number of `f32`.
-const SIGN: u64 = 0x8000_0000;
-const ONE: u64 = 0x3f80_0000;
-const HALF: u64 = 0x3f00_0000;
-/// The quiet NaN without a sign, which all routines return.
-const NAN: u64 = 0x7fc0_0000;
-/// The number of bits of the fraction, and the exponent of 1.
-const FRACTION: u32 = 23;
-const BIAS: u64 = 127;
+/// The sign of a number.
+const SIGN: u64 = 1 << 31;
+/// The bits of 1, of 0.5, and of the NaN without sign and payload that the routines return.
+const ONE: u64 = 1f32.to_bits() as u64;
+const HALF: u64 = 0.5f32.to_bits() as u64;
+const NAN: u64 = f32::NAN.to_bits() as u64;
+/// The number of bits of the fraction.
+const FRACTION: u32 = f32::MANTISSA_DIGITS - 1;
+/// The exponent field of 1.
+const BIAS: u64 = ONE >> FRACTION;
 
 /// Returns the result of a routine of the runtime, by its name without the prefix, or `None` if the
 /// routine has no exact meaning here.
