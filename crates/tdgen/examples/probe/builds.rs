@@ -7,16 +7,26 @@ use std::path::Path;
 use std::process::Command;
 
 /// The commands that may notice a change, in the order in which they run, with a name for the table.
-/// Each one selects all members of the workspace, so that no crate is built with other features.
-const COMMANDS: [(&str, &[&str]); 4] = [
-    ("the build", &["build", "--workspace", "--example", "code_hashes"]),
-    ("code of filetests", &["run", "--example", "code_hashes", "--", HASHES]),
+/// Each cargo command selects all members of the workspace, so that no crate is built with other
+/// features.
+const COMMANDS: [(&str, &[&str]); 5] = [
+    ("the build", BUILD),
+    ("code of filetests", &[CODE_HASHES, HASHES]),
+    (
+        "documents",
+        &["cargo", "test", "--workspace", "--test", "all", "docs::"],
+    ),
     (
         "unit tests and filetests",
-        &["test", "--workspace", "--lib", "--test", "filetests"],
+        &["cargo", "test", "--workspace", "--lib", "--test", "filetests"],
     ),
-    ("tests", &["test", "--workspace"]),
+    ("tests", &["cargo", "test", "--workspace"]),
 ];
+
+const BUILD: &[&str] = &["cargo", "build", "--workspace", "--example", "code_hashes"];
+
+/// The program that prints a hash of each function's code or compares the hashes with a file.
+const CODE_HASHES: &str = "target/debug/examples/code_hashes";
 
 /// The file with the hashes of all code without a change, in the clone.
 const HASHES: &str = "target/code-hashes";
@@ -37,11 +47,12 @@ pub fn campaign(description: &Description, tree: &Path, filter: &str, count: usi
     fastrand::Rng::with_seed(seed).shuffle(&mut all);
     all.truncate(count);
 
-    let hashes = cargo(tree, &["run", "--example", "code_hashes"])?;
-    if !hashes.status.success() {
-        let output = String::from_utf8_lossy(&hashes.stderr);
+    let build = run(tree, BUILD)?;
+    if !build.status.success() {
+        let output = String::from_utf8_lossy(&build.stderr);
         return Err(format!("{} does not build without a change: {output}", tree.display()));
     }
+    let hashes = run(tree, &[CODE_HASHES])?;
     std::fs::write(tree.join(HASHES), hashes.stdout).map_err(|error| format!("{HASHES}: {error}"))?;
 
     let mut noticed: BTreeMap<&str, usize> = BTreeMap::new();
@@ -67,19 +78,24 @@ pub fn campaign(description: &Description, tree: &Path, filter: &str, count: usi
 
 /// Returns the name of the first command that fails.
 fn first_to_fail(tree: &Path) -> Result<Option<&'static str>, String> {
-    for (name, arguments) in COMMANDS {
-        if !cargo(tree, arguments)?.status.success() {
+    for (name, command) in COMMANDS {
+        if !run(tree, command)?.status.success() {
             return Ok(Some(name));
         }
     }
     Ok(None)
 }
 
-fn cargo(tree: &Path, arguments: &[&str]) -> Result<std::process::Output, String> {
-    Command::new(env!("CARGO"))
-        .args(arguments)
+/// Runs a command, a program and its arguments, in the clone.
+fn run(tree: &Path, command: &[&str]) -> Result<std::process::Output, String> {
+    let program = match command[0] {
+        "cargo" => env!("CARGO").into(),
+        program => tree.join(program),
+    };
+    Command::new(program)
+        .args(&command[1..])
         .current_dir(tree)
         .env("CARGO_TARGET_DIR", tree.join("target"))
         .output()
-        .map_err(|error| format!("cargo: {error}"))
+        .map_err(|error| format!("{}: {error}", command[0]))
 }
