@@ -12,7 +12,7 @@ use std::sync::mpsc;
 use std::thread;
 
 /// The stack size of a thread that compiles. Unused pages do not consume memory.
-const STACK_SIZE: usize = 256 << 20;
+pub const STACK_SIZE: usize = 256 << 20;
 
 /// Returns the `.clif` files in `paths`, each of which is a file or a folder.
 ///

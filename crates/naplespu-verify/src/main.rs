@@ -127,6 +127,10 @@ fn rules(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
         )
         .into());
     }
+    // Terms are walked recursively, and those of code with memory accesses are deep.
+    rayon::ThreadPoolBuilder::new()
+        .stack_size(runner::STACK_SIZE)
+        .build_global()?;
     let mut prover = Prover::new(Options {
         timeout: Duration::from_secs(args.timeout),
         solver: args.solver.clone(),
@@ -178,7 +182,12 @@ fn rules(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
                 break;
             }
             let settings = format!("{level} {variant}");
-            let counts = prover.functions(functions.clone(), &isa(level, variant)?, &settings);
+            let scope = if variant.is_empty() {
+                Scope::All
+            } else {
+                Scope::NewRules
+            };
+            let counts = prover.functions(functions.clone(), &isa(level, variant)?, &settings, scope);
             report(&format!("{settings} files"), counts, prover.table.failures.len());
         }
     }

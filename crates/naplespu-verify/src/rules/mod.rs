@@ -205,28 +205,38 @@ impl Prover {
     /// Compiles the instances of a family and proves those that add something. Functions that need
     /// more time than a first attempt has wait for [`Prover::second_attempts`].
     pub fn family(&mut self, family: Family, isa: &Arc<Isa>, settings: &str, scope: Scope) -> Counts {
-        self.all(family.instances(), isa, settings, scope)
-    }
-
-    fn all(&mut self, mut instances: Vec<Instance>, isa: &Arc<Isa>, settings: &str, scope: Scope) -> Counts {
         let mut counts = Counts::default();
-        while !instances.is_empty() {
-            let rest = instances.split_off(CHUNK.min(instances.len()));
-            self.chunk(instances, isa, settings, scope, &mut counts);
-            instances = rest;
-        }
+        self.all(family.instances(), isa, settings, scope, &mut counts);
         counts
     }
 
-    /// Compiles functions and proves those that apply rules that no function applied so far.
-    pub fn functions(&mut self, functions: Vec<Function>, isa: &Arc<Isa>, settings: &str) -> Counts {
-        let instances = functions.into_iter().map(|func| Instance {
-            func,
-            constant: None,
-            ty: types::INVALID,
-            is_distinct: false,
-        });
-        self.all(instances.collect(), isa, settings, Scope::NewRules)
+    fn all(&mut self, mut instances: Vec<Instance>, isa: &Arc<Isa>, settings: &str, scope: Scope, counts: &mut Counts) {
+        while !instances.is_empty() {
+            let rest = instances.split_off(CHUNK.min(instances.len()));
+            self.chunk(instances, isa, settings, scope, counts);
+            instances = rest;
+        }
+    }
+
+    /// Compiles functions and proves those that apply rules that no function applied so far. With
+    /// `Scope::All`, short functions without loops are chosen like those of a family.
+    pub fn functions(&mut self, functions: Vec<Function>, isa: &Arc<Isa>, settings: &str, scope: Scope) -> Counts {
+        let (short, others): (Vec<Function>, _) = functions
+            .into_iter()
+            .partition(|func| scope == Scope::All && is_short(func));
+        let instances = |functions: Vec<Function>| {
+            let instance = |func| Instance {
+                func,
+                constant: None,
+                ty: types::INVALID,
+                is_distinct: true,
+            };
+            functions.into_iter().map(instance).collect()
+        };
+        let mut counts = Counts::default();
+        self.all(instances(short), isa, settings, scope, &mut counts);
+        self.all(instances(others), isa, settings, Scope::NewRules, &mut counts);
+        counts
     }
 
     fn chunk(&mut self, instances: Vec<Instance>, isa: &Arc<Isa>, settings: &str, scope: Scope, counts: &mut Counts) {
@@ -410,6 +420,33 @@ impl Prover {
             _ => First::Final(answer),
         }
     }
+}
+
+/// The maximum number of instructions of a function of a file that is chosen for more than its rules.
+const SHORT: usize = 40;
+
+/// Returns whether a function has no loop, few instructions, and no access to memory with vectors.
+fn is_short(func: &Function) -> bool {
+    let position = |block| func.layout.blocks().position(|other| other == block);
+    let mut insts = 0;
+    for block in func.layout.blocks() {
+        for inst in func.layout.block_insts(block) {
+            insts += 1;
+            if func.dfg.insts[inst].memflags().is_some() && func.dfg.ctrl_typevar(inst).is_vector() {
+                return false;
+            }
+        }
+        let targets = func
+            .layout
+            .last_inst(block)
+            .map(|inst| func.dfg.insts[inst].branch_destination(&func.dfg.jump_tables, &func.dfg.exception_tables));
+        for target in targets.into_iter().flatten() {
+            if position(target.block(&func.dfg.value_lists)) <= position(block) {
+                return false;
+            }
+        }
+    }
+    insts <= SHORT
 }
 
 /// Compiles an instance.

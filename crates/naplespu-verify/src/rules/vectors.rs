@@ -5,7 +5,7 @@ use super::instance::Instance;
 use super::operation::Small;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
-    ConstantData, InstBuilder as _, InstructionData, MemFlagsData, Opcode, Type, Value, types,
+    ConstantData, Endianness, InstBuilder as _, InstructionData, MemFlagsData, Opcode, Type, Value, types,
 };
 use npu_mc::machine::LANES;
 
@@ -111,6 +111,76 @@ fn memory_to_memory(ty: Type) -> Vec<Instance> {
     out
 }
 
+/// Returns functions on two vectors in memory with results of another type.
+fn to_other_types() -> Vec<Instance> {
+    let mut out = Vec::new();
+    let pairwise = [Opcode::IaddPairwise, Opcode::Snarrow, Opcode::Unarrow, Opcode::Uunarrow];
+    for ty in [types::I16X8, types::I32X4] {
+        for opcode in pairwise {
+            let mut small = Small::default();
+            let args = [loaded(&mut small, ty), loaded(&mut small, ty)];
+            let value = small.instruction(InstructionData::Binary { opcode, args }, ty)[0];
+            stored(&mut small, value);
+            out.push(Instance::new(small, ty));
+        }
+    }
+    let mut small = Small::default();
+    let (x, y) = (loaded(&mut small, types::I8X16), loaded(&mut small, types::I8X16));
+    let value = small.cursor().ins().x86_pmaddubsw(x, y);
+    stored(&mut small, value);
+    out.push(Instance::new(small, types::I16X8));
+    for opcode in [
+        Opcode::Uload8x8,
+        Opcode::Sload8x8,
+        Opcode::Uload16x4,
+        Opcode::Sload16x4,
+        Opcode::Uload32x2,
+        Opcode::Sload32x2,
+    ] {
+        let mut small = Small::default();
+        let pointer = small.param(types::I32);
+        let flags = MemFlagsData::new().with_aligned();
+        let mut cursor = small.cursor();
+        let value = match opcode {
+            Opcode::Uload8x8 => cursor.ins().uload8x8(flags, pointer, 0),
+            Opcode::Sload8x8 => cursor.ins().sload8x8(flags, pointer, 0),
+            Opcode::Uload16x4 => cursor.ins().uload16x4(flags, pointer, 0),
+            Opcode::Sload16x4 => cursor.ins().sload16x4(flags, pointer, 0),
+            Opcode::Uload32x2 => cursor.ins().uload32x2(flags, pointer, 0),
+            _ => cursor.ins().sload32x2(flags, pointer, 0),
+        };
+        let ty = small.func.dfg.value_type(value);
+        stored(&mut small, value);
+        out.push(Instance::new(small, ty));
+    }
+    // Casts between lanes of different widths, directly and around a bitwise operation.
+    let casts = [
+        (types::I64X2, types::I32X4),
+        (types::I32X4, types::I64X2),
+        (types::I64X2, types::I8X16),
+        (types::I8X16, types::I64X2),
+        (types::F64X2, types::I16X8),
+        (types::I16X8, types::F64X2),
+        (types::I32X4, types::I16X8),
+    ];
+    for (from, to) in casts {
+        for is_changed in [false, true] {
+            let mut small = Small::default();
+            let flags = MemFlagsData::new().with_endianness(Endianness::Little);
+            let x = loaded(&mut small, from);
+            let mut value = small.cursor().ins().bitcast(to, flags, x);
+            if is_changed && to.is_int() {
+                let y = loaded(&mut small, from);
+                let other = small.cursor().ins().bitcast(to, flags, y);
+                value = small.cursor().ins().band_not(value, other);
+            }
+            stored(&mut small, value);
+            out.push(Instance::new(small, to));
+        }
+    }
+    out
+}
+
 /// Returns the functions that insert constants into vectors of constants.
 fn constant_lanes() -> Vec<Instance> {
     let all = [types::I8, types::I16, types::I32].map(|lane| lane.by(LANES));
@@ -139,6 +209,7 @@ fn constant_lanes() -> Vec<Instance> {
 /// Returns the instances of vectors.
 pub fn instances() -> Vec<Instance> {
     let mut out = constant_lanes();
+    out.extend(to_other_types());
     for ty in TYPES.into_iter().chain(types::I64.by(LANES)) {
         out.extend(memory_to_memory(ty));
     }
