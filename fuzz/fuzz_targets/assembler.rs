@@ -9,7 +9,5 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         Some((first, rest)) if first % 2 == 0 => String::from_utf8_lossy(rest).into_owned(),
         _ => soup(data),
     };
-    if let Err(why) = exercise(&source) {
-        panic!("{why}\n{source}");
-    }
+    exercise(&source).unwrap_or_else(|why| panic!("{why}\n{source}"));
 });

@@ -4,8 +4,4 @@
 
 use naplespu_cache::fuzz::exercise_entry;
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    if let Err(why) = exercise_entry(data) {
-        panic!("{why}");
-    }
-});
+libfuzzer_sys::fuzz_target!(|data: &[u8]| exercise_entry(data).unwrap_or_else(|why| panic!("{why}")));

@@ -3,17 +3,6 @@
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use naplespu_fuzz::{self as fuzz, compiles};
-use std::sync::LazyLock;
+use naplespu_fuzz::{Strategy, exercise};
 
-static CONFIGS: LazyLock<Vec<fuzz::Config>> = LazyLock::new(|| match compiles::configs() {
-    Ok(configs) => configs,
-    Err(error) => panic!("{error}"),
-});
-
-fuzz_target!(|data: &[u8]| {
-    if let Err(report) = compiles::run(data, &CONFIGS) {
-        panic!("{report}");
-    }
-});
+libfuzzer_sys::fuzz_target!(|data: &[u8]| exercise(Strategy::Anything, data));

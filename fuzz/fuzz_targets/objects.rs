@@ -4,8 +4,4 @@
 
 use npu_link::fuzz::exercise_file;
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    if let Err(why) = exercise_file(data) {
-        panic!("{why}");
-    }
-});
+libfuzzer_sys::fuzz_target!(|data: &[u8]| exercise_file(data).unwrap_or_else(|why| panic!("{why}")));

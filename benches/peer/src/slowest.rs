@@ -6,7 +6,7 @@ use super::{Compiler, Error};
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
-use naplespu_fuzz::compiles;
+use naplespu_fuzz::Strategy;
 use naplespu_reader::panics;
 use std::path::Path;
 use std::process::Command;
@@ -58,7 +58,8 @@ fn function(bytes: &[u8], compiler: &mut Compiler) -> Option<Function> {
     let Compiler::Ours(isa, own) = compiler else {
         return None;
     };
-    let func = compiles::function(bytes, isa).ok()??;
+    let case = panics::caught(|| Strategy::Anything.case(bytes, isa)).ok()??;
+    let func = case.functions.into_iter().next()?;
     if func.display().to_string().len() > TEXT {
         return None;
     }

@@ -9,7 +9,8 @@
 //! More than half of the functions are tame: they avoid opcodes and types that this target refuses.
 //! The others use everything, and nearly all of them are refused.
 
-use crate::instruction::{CONVENTIONS, Generator, types_of};
+use crate::instruction::{CONVENTIONS, Generator, straight_opcodes, types_of};
+use crate::programs::Style;
 use crate::random::Dice;
 use cranelift_codegen::entity::{PrimaryMap, SecondaryMap};
 use cranelift_codegen::ir::entities::AnyEntity;
@@ -37,8 +38,12 @@ const EXITS: &[Opcode] = {
 type Skeleton = PrimaryMap<Block, (Opcode, Vec<Block>)>;
 
 /// Generates a function that Cranelift's verifier accepts. Returns `None` if the repair fails.
-pub fn generate(dice: Dice<'_, '_>, isa: &Isa) -> Option<Function> {
-    let mut g = Generator::new(dice, isa, None);
+pub fn generate(dice: &mut Dice<'_>, isa: &Isa) -> Option<Function> {
+    let style = Style {
+        opcodes: straight_opcodes().collect(),
+        ..Style::default()
+    };
+    let mut g = Generator::new(dice, isa, style);
     g.tame = g.dice.chance(3, 5);
     let is_common = g.tame || g.dice.chance(2, 3);
     g.convention = g.dice.one_of(if is_common { &CONVENTIONS[..3] } else { &CONVENTIONS });
@@ -94,8 +99,8 @@ impl Generator<'_, '_, '_> {
         };
         self.func.create_global_value(sum);
         let vector_type = types::I32X4;
-        self.func
-            .create_global_value(GlobalValueData::DynScaleTargetConst { vector_type });
+        let scale = GlobalValueData::DynScaleTargetConst { vector_type };
+        self.func.create_global_value(scale);
     }
 
     /// Creates the blocks with their parameters and returns them with their terminators and targets.
@@ -145,14 +150,14 @@ impl Generator<'_, '_, '_> {
     fn body(&mut self, skeleton: &Skeleton) {
         let dominators = dominators(skeleton);
         let mut blocks: Vec<Block> = skeleton.keys().collect();
-        blocks.sort_by_key(|&block| dominators[block].len());
+        let dominates = |block: Block, other: Block| dominators[block] >> other.as_u32() & 1 != 0;
+        let count = |block: Block| skeleton.keys().filter(|&other| dominates(block, other)).count();
+        blocks.sort_by_key(|&block| count(block));
         let mut defined: SecondaryMap<Block, Vec<Value>> = SecondaryMap::new();
         for block in blocks {
             self.current = block;
-            self.scope = dominators[block]
-                .iter()
-                .flat_map(|&other| defined[other].clone())
-                .collect();
+            let outer = skeleton.keys().filter(|&other| dominates(block, other));
+            self.scope = outer.flat_map(|other| defined[other].clone()).collect();
             let outer = self.scope.len();
             self.scope.extend(self.func.dfg.block_params(block));
             for _ in 0..self.dice.range(0, 10) {
@@ -188,51 +193,33 @@ impl Generator<'_, '_, '_> {
                 self.func.debug_tags.set(inst, tags);
             }
             if let Some(slot) = slot.filter(|_| opcode.is_call() && opcode.is_safepoint() && self.dice.chance(1, 4)) {
-                let (ty, offset) = (
-                    self.dice.one_of(&[types::I32, types::I64, types::I8]),
-                    4 * self.dice.range(0, 3),
-                );
-                self.func
-                    .dfg
-                    .append_user_stack_map_entry(inst, UserStackMapEntry { ty, slot, offset });
+                let ty = self.dice.one_of(&[types::I32, types::I64, types::I8]);
+                let offset = 4 * self.dice.range(0, 3);
+                let entry = UserStackMapEntry { ty, slot, offset };
+                self.func.dfg.append_user_stack_map_entry(inst, entry);
             }
             let results = self.func.dfg.inst_results(inst).to_vec();
             for value in results.into_iter().filter(|_| labels) {
                 let from = RelSourceLoc::new(self.dice.range(0, 40));
                 let label = ValueLabel::from_u32(self.dice.range(0, 5));
                 let starts = ValueLabelAssignments::Starts(vec![ValueLabelStart { from, label }]);
-                self.func
-                    .dfg
-                    .values_labels
-                    .get_or_insert_default()
-                    .insert(value, starts);
+                let all = self.func.dfg.values_labels.get_or_insert_default();
+                all.insert(value, starts);
             }
         }
     }
 }
 
-/// Returns the blocks that dominate each block, besides itself. All blocks dominate an unreachable
-/// one.
-fn dominators(skeleton: &Skeleton) -> SecondaryMap<Block, Vec<Block>> {
-    let mut all: SecondaryMap<Block, Vec<Block>> = SecondaryMap::new();
-    for block in skeleton.keys() {
-        // The blocks that the entry reaches without this one.
-        let mut reached = vec![Block::from_u32(0)];
-        let mut at = 0;
-        while let Some(&from) = reached.get(at) {
-            let targets = skeleton[from]
-                .1
-                .iter()
-                .filter(|&&to| from != block && !reached.contains(&to));
-            let targets: Vec<Block> = targets.copied().collect();
-            reached.extend(targets);
-            at += 1;
-        }
-        for other in skeleton
-            .keys()
-            .filter(|&other| other != block && !reached.contains(&other))
-        {
-            all[other].push(block);
+/// Returns the blocks that dominate each block, as bits. All blocks dominate an unreachable one.
+fn dominators(skeleton: &Skeleton) -> SecondaryMap<Block, u32> {
+    let mut all = SecondaryMap::with_default(u32::MAX);
+    all[Block::from_u32(0)] = 1;
+    // An iteration follows each path by at least one edge.
+    for _ in skeleton.keys() {
+        for (block, (_, targets)) in skeleton {
+            for &target in targets {
+                all[target] &= all[block] | 1 << target.as_u32();
+            }
         }
     }
     all

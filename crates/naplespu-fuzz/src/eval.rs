@@ -7,10 +7,11 @@
 //! `cranelift-interpreter`, if the interpreter supports it.
 
 use crate::lane::{Arithmetic, operate, overflowing, signed, truncate};
+use crate::{Call, Case};
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{
-    AliasRegion, Block, BlockArg, BlockCall, FuncRef, Function, Inst, InstructionData, MemFlags, MemFlagsData, Opcode,
-    TrapCode, Type, Value, types,
+    AliasRegion, Block, BlockArg, BlockCall, FuncRef, Function, Inst, InstructionData, MemFlagsData, Opcode, TrapCode,
+    Type, Value, types,
 };
 use npu_sim::fp;
 
@@ -27,6 +28,16 @@ const SLOT_STEP: u32 = 0x1_0000;
 const FUNCTIONS: u32 = 0x2000_0000;
 const FUNCTION_STEP: u32 = 16;
 
+/// Limit of instructions for one call.
+const FUEL: u64 = 30_000;
+
+/// The loads that zero-extend and sign-extend an integer, and the store that narrows to it.
+pub const NARROW_ACCESSES: [(Type, [Opcode; 3]); 3] = [
+    (types::I8, [Opcode::Uload8, Opcode::Sload8, Opcode::Istore8]),
+    (types::I16, [Opcode::Uload16, Opcode::Sload16, Opcode::Istore16]),
+    (types::I32, [Opcode::Uload32, Opcode::Sload32, Opcode::Istore32]),
+];
+
 /// Number of lanes of vectors that intrinsics and the lane mask apply to.
 const MASKED_LANES: usize = 16;
 
@@ -41,15 +52,6 @@ pub enum Stop {
     OutOfFuel,
     /// This module does not have the instruction on its types.
     Unsupported(Opcode),
-}
-
-/// Memory that a function accesses.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Memory {
-    /// The address of the first byte.
-    pub base: u32,
-    /// The contents.
-    pub bytes: Vec<u8>,
 }
 
 /// The state of all calls.
@@ -80,23 +82,15 @@ struct Frame<'a> {
     mask: u16,
 }
 
-/// Calls the first function with at most `fuel` instructions.
-///
-/// # Errors
-///
-/// Returns the reason if the call does not return.
-pub fn call(
-    functions: &[Function],
-    arithmetic: Arithmetic,
-    args: &[Lanes],
-    memory: &mut Memory,
-    fuel: u64,
-) -> Result<Vec<Lanes>, Stop> {
-    let mut evaluator = Evaluator::new(functions, arithmetic, fuel);
-    evaluator.span(memory.base, std::mem::take(&mut memory.bytes), false);
-    let ended = evaluator.call(0, Opcode::Call, args.to_vec());
-    memory.bytes = evaluator.spans.swap_remove(0).bytes;
-    ended
+/// The results of a call or why it does not return, and the memory after it.
+pub type Outcome = (Result<Vec<Lanes>, Stop>, Vec<u8>);
+
+/// Evaluates a call of the first function.
+pub fn call(case: &Case, call: &Call, arithmetic: Arithmetic) -> Outcome {
+    let mut evaluator = Evaluator::new(&case.functions, arithmetic);
+    evaluator.span(call.memory.map_or(0, |(base, _)| base), call.memory(), false);
+    let ended = evaluator.call(0, Opcode::Call, call.args.clone());
+    (ended, evaluator.spans.swap_remove(0).bytes)
 }
 
 /// Returns whether this module can evaluate the instruction, which has no effects besides results
@@ -106,25 +100,21 @@ pub fn supports(func: &Function, inst: Inst) -> bool {
     for &arg in func.dfg.inst_args(inst) {
         frame.values[arg] = vec![1; func.dfg.value_type(arg).lane_count() as usize];
     }
-    let mut evaluator = Evaluator::new(&[], Arithmetic::Ieee, 1);
+    let mut evaluator = Evaluator::new(&[], Arithmetic::Ieee);
     !matches!(evaluator.compute(&mut frame, inst), Err(Stop::Unsupported(_)))
 }
 
 /// Returns the bytes of a value in memory.
 pub fn to_bytes(ty: Type, lanes: &[u128]) -> Vec<u8> {
     let size = ty.lane_type().bytes() as usize;
-    lanes
-        .iter()
-        .flat_map(|lane| lane.to_le_bytes().into_iter().take(size))
-        .collect()
+    let lanes = lanes.iter().map(|lane| lane.to_le_bytes());
+    lanes.flat_map(|bytes| bytes.into_iter().take(size)).collect()
 }
 
 /// Returns the value that has these bytes in memory.
 pub fn from_bytes(ty: Type, bytes: &[u8]) -> Lanes {
-    let lanes = bytes.chunks(ty.lane_type().bytes() as usize);
-    lanes
-        .map(|lane| lane.iter().rev().fold(0, |bits, &byte| bits << 8 | u128::from(byte)))
-        .collect()
+    let lane = |bytes: &[u8]| bytes.iter().rev().fold(0, |bits, &byte| bits << 8 | u128::from(byte));
+    bytes.chunks(ty.lane_type().bytes() as usize).map(lane).collect()
 }
 
 impl<'a> Frame<'a> {
@@ -141,12 +131,9 @@ impl<'a> Frame<'a> {
         &self.values[self.func.dfg.resolve_aliases(value)]
     }
 
-    fn word(&self, value: Value) -> u32 {
-        self.get(value).first().copied().unwrap_or(0) as u32
-    }
-
-    fn is_true(&self, value: Value) -> bool {
-        self.get(value).first().is_some_and(|&bits| bits != 0)
+    /// Returns a scalar.
+    fn one(&self, value: Value) -> u128 {
+        self.get(value).first().copied().unwrap_or(0)
     }
 
     fn all(&self, values: &[Value]) -> Vec<Lanes> {
@@ -171,12 +158,12 @@ impl<'a> Frame<'a> {
 }
 
 impl<'a> Evaluator<'a> {
-    fn new(functions: &'a [Function], arithmetic: Arithmetic, fuel: u64) -> Self {
+    fn new(functions: &'a [Function], arithmetic: Arithmetic) -> Self {
         Self {
             functions,
             arithmetic,
             spans: Vec::new(),
-            fuel,
+            fuel: FUEL,
         }
     }
 
@@ -215,23 +202,21 @@ impl<'a> Evaluator<'a> {
                 match func.dfg.insts[inst] {
                     InstructionData::Jump { destination, .. } => block = frame.jump(destination),
                     InstructionData::Brif { arg, blocks, .. } => {
-                        block = frame.jump(blocks[usize::from(!frame.is_true(arg))]);
+                        block = frame.jump(blocks[usize::from(frame.one(arg) == 0)]);
                     }
                     InstructionData::BranchTable { arg, table, .. } => {
                         let table = &func.dfg.jump_tables[table];
-                        let entry = table.as_slice().get(frame.word(arg) as usize).copied();
+                        let entry = table.as_slice().get(frame.one(arg) as u32 as usize).copied();
                         block = frame.jump(entry.unwrap_or(table.default_block()));
                     }
                     InstructionData::Trap { code, .. } => return Err(Stop::Trapped(code)),
                     InstructionData::CondTrap { opcode, arg, code } => {
-                        if frame.is_true(arg) == (opcode == Opcode::Trapnz) {
+                        if (frame.one(arg) != 0) == (opcode == Opcode::Trapnz) {
                             return Err(Stop::Trapped(code));
                         }
                         continue;
                     }
-                    InstructionData::MultiAry {
-                        opcode: Opcode::Return, ..
-                    } => break 'blocks frame.all(args),
+                    InstructionData::MultiAry { .. } => break 'blocks frame.all(args),
                     _ => {
                         let results = self.compute(&mut frame, inst)?;
                         frame.set(func.dfg.inst_results(inst), results);
@@ -262,7 +247,7 @@ impl<'a> Evaluator<'a> {
                 };
             }
             InstructionData::CallIndirect { .. } => {
-                let number = frame.word(args[0]).wrapping_sub(FUNCTIONS) / FUNCTION_STEP;
+                let number = (frame.one(args[0]) as u32).wrapping_sub(FUNCTIONS) / FUNCTION_STEP;
                 return self.call(number, opcode, frame.all(&args[1..]));
             }
             InstructionData::FuncAddr { func_ref, .. } => {
@@ -274,26 +259,21 @@ impl<'a> Evaluator<'a> {
             }
             InstructionData::Load { arg, flags, offset, .. } if opcode != Opcode::Bitcast => {
                 let to = to.ok_or(Stop::Unsupported(opcode))?;
-                let at = frame.word(arg).wrapping_add(i32::from(offset).cast_unsigned());
+                let at = (frame.one(arg) as u32).wrapping_add(i32::from(offset).cast_unsigned());
                 let size = access_size(opcode, to);
-                let mut lanes = from_bytes(to, self.place(func, at, size, Some(flags), false)?);
-                if matches!(opcode, Opcode::Sload8 | Opcode::Sload16 | Opcode::Sload32) {
+                let mut lanes = from_bytes(to, self.place(at, size, func.dfg.mem_flags[flags], false)?);
+                if NARROW_ACCESSES.iter().any(|(_, [_, signed, _])| *signed == opcode) {
                     lanes[0] = truncate(to.bits(), signed(8 * size as u32, lanes[0]).cast_unsigned());
                 }
                 lanes
             }
-            InstructionData::Store {
-                args: [value, at],
-                flags,
-                offset,
-                ..
-            } => {
-                let ty = func.dfg.value_type(value);
-                let mut bytes = to_bytes(ty, frame.get(value));
+            InstructionData::Store { flags, offset, .. } => {
+                let ty = func.dfg.value_type(args[0]);
+                let mut bytes = to_bytes(ty, frame.get(args[0]));
                 bytes.truncate(access_size(opcode, ty));
-                let at = frame.word(at).wrapping_add(i32::from(offset).cast_unsigned());
-                self.place(func, at, bytes.len(), Some(flags), true)?
-                    .copy_from_slice(&bytes);
+                let at = (frame.one(args[1]) as u32).wrapping_add(i32::from(offset).cast_unsigned());
+                let place = self.place(at, bytes.len(), func.dfg.mem_flags[flags], true)?;
+                place.copy_from_slice(&bytes);
                 return Ok(Vec::new());
             }
             _ => return self.pure(frame, inst),
@@ -313,16 +293,18 @@ impl<'a> Evaluator<'a> {
         let (width, count) = (from.lane_bits(), to.lane_count() as usize);
         let lanes: Vec<&Lanes> = args.iter().map(|&arg| frame.get(arg)).collect();
         let first = || lanes.first().copied().ok_or_else(unsupported);
-        let each = |from_lane: usize| -> Result<Lanes, Stop> {
+        let each = |operands: &[&Lanes], from_lane: usize| -> Result<Lanes, Stop> {
             let of_lane = |lane: usize| {
-                // The amount of a shift is a scalar.
+                // The amount of a shift, the condition of a `select` and a splat lane are scalars.
                 let pick = |lanes: &&Lanes| lanes.get(lane + from_lane).or(lanes.first()).copied().unwrap_or(0);
-                let picked: Vec<u128> = lanes.iter().map(pick).collect();
+                let picked: Vec<u128> = operands.iter().map(pick).collect();
                 operate(data, self.arithmetic, from.lane_type(), to.lane_type(), &picked)
             };
             (0..count).map(of_lane).collect()
         };
-        let joined = || -> Vec<u128> { lanes.iter().flat_map(|lanes| lanes.iter().copied()).collect() };
+        let joined: Lanes = lanes.iter().flat_map(|lanes| lanes.iter().copied()).collect();
+        // An index out of range selects 0.
+        let select = |from: &Lanes, lane: u128| from.get(lane as usize).copied().unwrap_or(0);
         let one = match *data {
             InstructionData::UnaryImm { imm, .. } => vec![truncate(width, i128::from(i64::from(imm)).cast_unsigned())],
             InstructionData::UnaryIeee32 { imm, .. } => vec![imm.bits().into()],
@@ -332,88 +314,61 @@ impl<'a> Evaluator<'a> {
             }
             InstructionData::IntCompare { .. } | InstructionData::FloatCompare { .. } if to.is_vector() => {
                 let ones = truncate(to.lane_bits(), u128::MAX);
-                each(0)?.into_iter().map(|holds| holds * ones).collect()
+                each(&lanes, 0)?.into_iter().map(|holds| holds * ones).collect()
             }
             InstructionData::Shuffle { imm, .. } => {
-                let both = joined();
                 let mask = func.dfg.immediates.get(imm).ok_or_else(unsupported)?.as_slice();
-                mask.iter()
-                    .map(|&lane| both.get(usize::from(lane)).copied().unwrap_or(0))
-                    .collect()
+                mask.iter().map(|&lane| select(&joined, lane.into())).collect()
             }
-            InstructionData::BinaryImm8 { imm, .. } if opcode == Opcode::Extractlane => {
-                vec![*first()?.get(usize::from(imm)).ok_or_else(unsupported)?]
-            }
-            InstructionData::TernaryImm8 { imm, .. } if opcode == Opcode::Insertlane => {
+            InstructionData::BinaryImm8 { imm, .. } => vec![select(first()?, imm.into())],
+            InstructionData::TernaryImm8 { imm, .. } => {
                 let mut result = first()?.clone();
                 *result.get_mut(usize::from(imm)).ok_or_else(unsupported)? = lanes[1][0];
                 result
             }
-            InstructionData::IntAddTrap { code, .. } => match overflowing(opcode, width, &joined())? {
+            InstructionData::IntAddTrap { code, .. } => match overflowing(opcode, width, &joined)? {
                 (_, true) => return Err(Stop::Trapped(code)),
                 (sum, false) => vec![sum],
             },
             _ => match opcode {
-                Opcode::Select | Opcode::SelectSpectreGuard => lanes[if first()?[0] != 0 { 1 } else { 2 }].clone(),
                 Opcode::Bitcast if from.bits() == to.bits() => from_bytes(to, &to_bytes(from, first()?)),
                 Opcode::Iconcat => vec![first()?[0] | lanes[1][0] << width],
                 Opcode::Isplit => {
                     let halves = [first()?[0], first()?[0] >> (width / 2)];
                     return Ok(halves.map(|half| vec![truncate(width / 2, half)]).to_vec());
                 }
-                Opcode::Splat => vec![first()?[0]; count],
                 Opcode::ScalarToVector => {
-                    let mut result = vec![0; count];
-                    result[0] = first()?[0];
+                    let mut result = first()?.clone();
+                    result.resize(count, 0);
                     result
                 }
-                Opcode::Swizzle => {
-                    let index = lanes[1].iter();
-                    index
-                        .map(|&lane| first().map_or(0, |x| x.get(lane as usize).copied().unwrap_or(0)))
-                        .collect()
-                }
+                Opcode::Swizzle => lanes[1].iter().map(|&lane| select(lanes[0], lane)).collect(),
                 Opcode::VanyTrue => vec![first()?.iter().any(|&lane| lane != 0).into()],
                 Opcode::VallTrue => vec![first()?.iter().all(|&lane| lane != 0).into()],
                 Opcode::VhighBits => vec![truncate(to.bits(), bits_of(first()?, |lane| lane >> (width - 1) != 0))],
-                Opcode::SwidenHigh | Opcode::UwidenHigh => each(count)?,
-                Opcode::Snarrow | Opcode::Unarrow | Opcode::Uunarrow => {
-                    let narrow =
-                        |&lane: &u128| operate(data, self.arithmetic, from.lane_type(), to.lane_type(), &[lane]);
-                    joined().iter().map(narrow).collect::<Result<_, _>>()?
-                }
+                Opcode::SwidenHigh | Opcode::UwidenHigh => each(&lanes, count)?,
+                Opcode::Snarrow | Opcode::Unarrow | Opcode::Uunarrow => each(&[&joined], 0)?,
                 Opcode::IaddPairwise => {
-                    let pairs = joined();
-                    pairs
-                        .chunks(2)
-                        .map(|pair| truncate(width, pair[0].wrapping_add(pair[1])))
-                        .collect()
+                    let sum = |pair: &[u128]| truncate(width, pair[0].wrapping_add(pair[1]));
+                    joined.chunks(2).map(sum).collect()
                 }
                 Opcode::Fvdemote => {
-                    let mut result = each(0)?;
+                    let mut result = each(&lanes, 0)?;
                     result[from.lane_count() as usize..].fill(0);
                     result
                 }
                 _ if results.len() == 2 => {
-                    let (value, flag) = overflowing(opcode, width, &joined())?;
+                    let (value, flag) = overflowing(opcode, width, &joined)?;
                     return Ok(vec![vec![value], vec![flag.into()]]);
                 }
-                _ => each(0)?,
+                _ => each(&lanes, 0)?,
             },
         };
         Ok(vec![one])
     }
 
     /// Returns the bytes of an access, or an error if its flags forbid the access.
-    fn place(
-        &mut self,
-        func: &Function,
-        at: u32,
-        size: usize,
-        flags: Option<MemFlags>,
-        store: bool,
-    ) -> Result<&mut [u8], Stop> {
-        let flags = flags.map_or(MemFlagsData::new(), |flags| func.dfg.mem_flags[flags]);
+    fn place(&mut self, at: u32, size: usize, flags: MemFlagsData, store: bool) -> Result<&mut [u8], Stop> {
         let undefined = |what: &str| Err(Stop::Undefined(format!("{what} at {at:#x}, {size} bytes")));
         if flags.aligned() && !at.is_multiple_of(size as u32) {
             return undefined("misaligned access");
@@ -447,7 +402,7 @@ impl<'a> Evaluator<'a> {
         let by_lane = |f: &dyn Fn(usize) -> u128| -> Lanes { (0..MASKED_LANES).map(f).collect() };
         let mask = frame.mask;
         let under_mask = |a: &Lanes, b: &Lanes| by_lane(&|k| if mask >> k & 1 != 0 { a[k] } else { b[k] });
-        let compare = |holds: &dyn Fn(u32, u32) -> bool| {
+        let compare = |holds: fn(u32, u32) -> bool| {
             let holds = |k: usize| u128::from(holds(all[0][k] as u32, all[1][k] as u32)) << k;
             vec![(0..MASKED_LANES).map(holds).sum()]
         };
@@ -462,11 +417,11 @@ impl<'a> Evaluator<'a> {
             "ctzv16i32" | "ctzi32" => each(u32::trailing_zeros),
             "raw_itof" => each(fp::from_int),
             "raw_ftoi" => each(fp::to_int),
-            "mask_cmpi32_eq" => compare(&|a, b| a == b),
-            "mask_cmpi32_sgt" => compare(&|a, b| a.cast_signed() > b.cast_signed()),
-            "mask_cmpi32_ule" => compare(&|a, b| a <= b),
-            "mask_cmpf32_lt" => compare(&|a, b| f32::from_bits(a) < f32::from_bits(b)),
-            "mask_cmpf32_ne" => compare(&|a, b| f32::from_bits(a) != f32::from_bits(b)),
+            "mask_cmpi32_eq" => compare(|a, b| a == b),
+            "mask_cmpi32_sgt" => compare(|a, b| a.cast_signed() > b.cast_signed()),
+            "mask_cmpi32_ule" => compare(|a, b| a <= b),
+            "mask_cmpf32_lt" => compare(|a, b| f32::from_bits(a) < f32::from_bits(b)),
+            "mask_cmpf32_ne" => compare(|a, b| f32::from_bits(a) != f32::from_bits(b)),
             "raw_fadd" => vec![fp::add(word(0), word(1)).into()],
             "raw_fmul" => vec![fp::mul(word(0), word(1)).into()],
             "raw_fdiv" => vec![fp::div(word(0), word(1)).into()],
@@ -479,7 +434,7 @@ impl<'a> Evaluator<'a> {
                 return Ok(Vec::new());
             }
             "block_storev16i32_masked" => {
-                let place = self.place(frame.func, word(0), 4 * MASKED_LANES, None, true)?;
+                let place = self.place(word(0), 4 * MASKED_LANES, MemFlagsData::new(), true)?;
                 let stored = under_mask(&all[1], &from_bytes(types::I32X16, place));
                 place.copy_from_slice(&to_bytes(types::I32X16, &stored));
                 return Ok(Vec::new());
@@ -492,12 +447,8 @@ impl<'a> Evaluator<'a> {
 
 /// Returns the number of bytes that an access reads or writes.
 fn access_size(opcode: Opcode, ty: Type) -> usize {
-    match opcode {
-        Opcode::Uload8 | Opcode::Sload8 | Opcode::Istore8 => 1,
-        Opcode::Uload16 | Opcode::Sload16 | Opcode::Istore16 => 2,
-        Opcode::Uload32 | Opcode::Sload32 | Opcode::Istore32 => 4,
-        _ => ty.bytes() as usize,
-    }
+    let narrow = NARROW_ACCESSES.iter().find(|(_, opcodes)| opcodes.contains(&opcode));
+    narrow.map_or(ty, |(narrow, _)| *narrow).bytes() as usize
 }
 
 /// Returns one bit per lane.

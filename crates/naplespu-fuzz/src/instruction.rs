@@ -1,6 +1,7 @@
 //! Adds one instruction of any opcode, with operands in scope.
 
 use crate::eval;
+use crate::programs::{Base, Loop, Param, Style, Sum};
 use crate::random::Dice;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
@@ -34,27 +35,13 @@ const SCALARS: &[Type] = {
     &[I8, I16, I32, I32, I64, I128, F16, F32, F64, F128]
 };
 
-/// The instructions of programs whose results are compared.
-#[derive(Clone, Debug)]
-pub struct Menu {
-    /// The opcodes; frequent ones are repeated.
-    pub opcodes: Vec<Opcode>,
-    /// The types of values; frequent ones are repeated.
-    pub types: Vec<Type>,
-    /// Whether values may be constants. The optimizer folds constants of floats by IEEE 754.
-    pub constants: bool,
-    /// Amounts of shifts are constants, and divisors are not 0, as the vectorizer requires.
-    pub plain: bool,
-}
-
 /// A function under construction, and the source of random choices.
 pub struct Generator<'a, 'u, 'd> {
-    pub dice: Dice<'u, 'd>,
+    pub dice: &'u mut Dice<'d>,
     pub isa: &'a Isa,
     /// Whether to avoid what the compiler refuses.
     pub tame: bool,
-    /// The instructions to choose from, or `None` for all.
-    pub menu: Option<Menu>,
+    pub style: Style,
     pub func: Function,
     /// The block that receives instructions.
     pub current: Block,
@@ -63,17 +50,27 @@ pub struct Generator<'a, 'u, 'd> {
     pub convention: CallConv,
     /// The targets of the next terminator.
     pub targets: Vec<Block>,
+    pub params: Vec<Param>,
+    /// The bases in scope.
+    pub bases: Vec<Base>,
+    /// The open loops, the innermost last.
+    pub open: Vec<Loop>,
+    /// The last address that the current block computed.
+    pub last: Option<Sum>,
+    /// The number of statements that may still be added.
+    pub budget: i64,
+    pub callees: Vec<FuncRef>,
+}
+
+/// Returns whether the opcode accesses memory, which includes the atomics.
+fn is_access(opcode: Opcode) -> bool {
+    // `bitcast` shares its format with loads.
+    (opcode.can_load() || opcode.can_store()) && opcode != Opcode::Bitcast
 }
 
 fn is_address(opcode: Opcode, index: usize) -> bool {
-    use InstructionFormat::{AtomicCas, AtomicRmw, Load, LoadNoOffset, Store, StoreNoOffset};
-    match opcode.format() {
-        // `bitcast` shares its format with loads.
-        _ if opcode == Opcode::Bitcast => false,
-        Load | LoadNoOffset | AtomicRmw | AtomicCas => index == 0,
-        Store | StoreNoOffset => index == 1,
-        _ => false,
-    }
+    use InstructionFormat::{Store, StoreNoOffset};
+    is_access(opcode) && index == usize::from(matches!(opcode.format(), Store | StoreNoOffset))
 }
 
 /// The calling conventions; those that the compiler supports are first.
@@ -101,20 +98,15 @@ pub fn straight_opcodes() -> impl Iterator<Item = Opcode> {
 
 /// Returns the opcodes without effects besides results and traps.
 pub fn pure_opcodes() -> impl Iterator<Item = Opcode> {
-    use InstructionFormat::{DynamicStackAddr, ExceptionHandlerAddress, FuncAddr, StackAddr, UnaryGlobalValue};
-    let is_effect = |opcode: &Opcode| {
-        let touches_memory = (opcode.can_load() || opcode.can_store()) && *opcode != Opcode::Bitcast;
-        // Cranelift panics if `extract_vector` has an operand that is no dynamic vector.
-        touches_memory || opcode.is_call() || opcode.other_side_effects() || *opcode == Opcode::ExtractVector
+    use InstructionFormat::{
+        DynamicStackAddr, ExceptionHandlerAddress, FuncAddr, StackAddr, UnaryGlobalValue as Global,
     };
-    let addresses = [
-        DynamicStackAddr,
-        ExceptionHandlerAddress,
-        FuncAddr,
-        StackAddr,
-        UnaryGlobalValue,
-    ];
-    straight_opcodes().filter(move |opcode| !is_effect(opcode) && !addresses.contains(&opcode.format()))
+    straight_opcodes().filter(|&opcode| match opcode.format() {
+        DynamicStackAddr | ExceptionHandlerAddress | FuncAddr | StackAddr | Global => false,
+        // Cranelift panics if `extract_vector` has an operand that is no dynamic vector.
+        _ if opcode == Opcode::ExtractVector => false,
+        _ => !is_access(opcode) && !opcode.is_call() && !opcode.other_side_effects(),
+    })
 }
 
 /// Returns whether the opcode is valid with these two types. `ctrl` is the controlling type, and
@@ -134,17 +126,23 @@ fn fits(opcode: Opcode, ctrl: Type, ty: Type) -> bool {
 
 impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
     /// Creates an empty function.
-    pub fn new(dice: Dice<'u, 'd>, isa: &'a Isa, menu: Option<Menu>) -> Self {
+    pub fn new(dice: &'u mut Dice<'d>, isa: &'a Isa, style: Style) -> Self {
         Self {
             dice,
             isa,
             tame: true,
-            menu,
+            style,
             func: Function::new(),
             current: Block::from_u32(0),
             scope: Vec::new(),
             convention: CallConv::Fast,
             targets: Vec::new(),
+            params: Vec::new(),
+            bases: Vec::new(),
+            open: Vec::new(),
+            last: None,
+            budget: 40,
+            callees: Vec::new(),
         }
     }
 
@@ -160,13 +158,12 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
 
     /// Chooses a type.
     pub fn ty(&mut self) -> Type {
-        if let Some(menu) = &self.menu {
-            let recent = self.scope.len().min(8);
-            if recent > 0 && self.dice.chance(2, 3) {
-                let value = self.scope[self.scope.len() - 1 - self.dice.below(recent)];
-                return self.type_of(value);
-            }
-            return self.dice.one_of(&menu.types);
+        if self.style.is_evaluated {
+            let is_recent = !self.scope.is_empty() && self.dice.chance(2, 3);
+            return match is_recent {
+                true => self.some_type(),
+                false => self.dice.one_of(&self.style.types),
+            };
         }
         if self.dice.chance(1, 5) {
             return self.dice.one_of(VECTORS);
@@ -211,16 +208,11 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
     pub fn value(&mut self, ty: Type) -> Option<Value> {
         let fitting = self.scope.iter().copied().filter(|&value| self.type_of(value) == ty);
         let fitting: Vec<Value> = fitting.collect();
-        if !fitting.is_empty() && (!self.has_constants() || self.dice.chance(9, 10)) {
+        if !fitting.is_empty() && (!self.style.has_constants() || self.dice.chance(9, 10)) {
             let recent = if self.dice.chance(2, 3) { 5 } else { fitting.len() };
             return Some(self.dice.one_of(&fitting[fitting.len().saturating_sub(recent)..]));
         }
         self.number_of(ty).or(fitting.first().copied())
-    }
-
-    /// Returns whether values may be constants.
-    fn has_constants(&self) -> bool {
-        self.menu.as_ref().is_none_or(|menu| menu.constants)
     }
 
     /// Adds a random constant, if the type has constants.
@@ -235,7 +227,7 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
     /// immediates.
     fn equal_lanes(&mut self, vector: Type) -> Option<Value> {
         let ty = vector.lane_type();
-        let lane = match self.has_constants() && ty.is_int() && self.dice.chance(2, 3) {
+        let lane = match self.style.has_constants() && ty.is_int() && self.dice.chance(2, 3) {
             true => {
                 let power = self.dice.one_of(&[0, 8, 16, 63]).min(ty.bits() - 1);
                 let number = (1i64 << power).wrapping_sub(self.dice.range(0, 1));
@@ -253,10 +245,7 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
 
     /// Returns a value of the type, which has constants or values in scope.
     pub fn any(&mut self, ty: Type) -> Value {
-        match self.value(ty) {
-            Some(value) => value,
-            None => self.int(ty, 1),
-        }
+        self.value(ty).unwrap_or_else(|| self.int(ty, 1))
     }
 
     /// Returns the low bits of a value of the type.
@@ -282,7 +271,7 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
         if ty.is_vector() && self.dice.chance(1, 3) {
             b = self.equal_lanes(ty).unwrap_or(b);
         }
-        if ty.is_int() && self.has_constants() && self.dice.chance(1, 3) {
+        if ty.is_int() && self.style.has_constants() && self.dice.chance(1, 3) {
             let number = self.dice.range(-3, 200);
             b = self.int(ty, number);
         }
@@ -296,10 +285,12 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
 
     /// Returns a value for an operand that needs more than its type.
     fn special(&mut self, opcode: Opcode, index: usize, ty: Type) -> Option<Value> {
-        let plain = self.menu.as_ref()?.plain;
+        if !self.style.is_evaluated {
+            return None;
+        }
         match (opcode, index) {
             (Opcode::Ishl | Opcode::Ushr | Opcode::Sshr | Opcode::Rotl | Opcode::Rotr, 1)
-                if plain || self.dice.chance(1, 2) =>
+                if self.style.constant_amounts || self.dice.chance(1, 2) =>
             {
                 let amount = self.dice.range(0, 40);
                 Some(self.int(types::I32, amount))
@@ -316,10 +307,8 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
             // A carry is 0 or 1.
             (Opcode::UaddOverflowCin | Opcode::UsubOverflowBin, 2) => Some(self.compare()),
             (Opcode::Bitselect, 0) if ty.is_vector() && self.dice.chance(1, 2) => {
-                let (mask, flags) = (
-                    self.compare_on(ty),
-                    MemFlagsData::new().with_endianness(Endianness::Little),
-                );
+                let mask = self.compare_on(ty);
+                let flags = MemFlagsData::new().with_endianness(Endianness::Little);
                 Some(match ty.lane_type().is_float() {
                     true => self.cursor().ins().bitcast(ty, flags, mask),
                     false => mask,
@@ -339,9 +328,9 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
 
     /// Chooses the type of an operand that the controlling type does not determine.
     fn free_type(&mut self, opcode: Opcode, ctrl: Type, contains: &dyn Fn(Type) -> bool) -> Option<Type> {
-        if let Some(menu) = &self.menu {
+        if self.style.is_evaluated {
             let in_scope = self.scope.iter().map(|&value| self.type_of(value));
-            let all = in_scope.chain(menu.types.iter().copied());
+            let all = in_scope.chain(self.style.types.iter().copied());
             let all: Vec<Type> = all.filter(|&ty| contains(ty) && fits(opcode, ctrl, ty)).collect();
             return (!all.is_empty()).then(|| self.dice.one_of(&all));
         }
@@ -350,10 +339,7 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
 
     /// Adds one instruction that does not end a block. Returns `None` if a choice is not possible.
     pub fn instruction(&mut self) -> Option<Inst> {
-        let opcode = match &self.menu {
-            Some(menu) => self.dice.one_of(&menu.opcodes),
-            None => self.dice.one_of(&straight_opcodes().collect::<Vec<_>>()),
-        };
+        let opcode = self.dice.one_of(&self.style.opcodes);
         self.instruction_of(opcode)
     }
 
@@ -374,7 +360,7 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
             None => types::INVALID,
         };
         // Some instructions have only constant operands, which the compiler folds.
-        let folds = self.menu.as_ref().is_some_and(|menu| menu.constants) && self.dice.chance(1, 20);
+        let folds = self.style.is_evaluated && self.style.has_constants() && self.dice.chance(1, 20);
         let mut args = Vec::new();
         let count = if opcode.is_call() {
             0
@@ -403,7 +389,7 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
         let inst = self.cursor().ins().build(data, ctrl).0;
         let is_refused = self.tame && refuses(&self.func, inst, self.isa);
         let is_half = |&result: &Value| matches!(self.type_of(result).lane_type(), types::F16 | types::F128);
-        let has_unknown = self.menu.is_some()
+        let has_unknown = self.style.is_evaluated
             && (self.func.dfg.inst_results(inst).iter().any(is_half) || !eval::supports(&self.func, inst));
         if is_refused || has_unknown {
             self.func.layout.remove_inst(inst);
@@ -449,15 +435,13 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
     }
 
     fn name(&mut self) -> ExternalName {
+        use LibCall::{CeilF32, Memcpy, Probestack};
         match self.dice.range(0, 4) {
             0 => {
                 let name = UserExternalName::new(0, self.dice.range(0, 5));
                 ExternalName::User(self.func.declare_imported_user_function(name))
             }
-            1 => ExternalName::LibCall(
-                self.dice
-                    .one_of(&[LibCall::Memcpy, LibCall::CeilF32, LibCall::Probestack]),
-            ),
+            1 => ExternalName::LibCall(self.dice.one_of(&[Memcpy, CeilF32, Probestack])),
             2 if !self.tame => ExternalName::KnownSymbol(KnownSymbol::ElfGlobalOffsetTable),
             _ => ExternalName::testcase(self.dice.one_of(&["g", "h", "__npu_udiv32"])),
         }
@@ -473,8 +457,9 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
         })
     }
 
-    fn offset(&mut self) -> Offset32 {
+    fn offset(&mut self, opcode: Opcode) -> Offset32 {
         Offset32::new(match self.dice.range(0, 5) {
+            _ if opcode == Opcode::Bitcast => 0,
             0..=2 => 0,
             3 => self.dice.range(-8, 64),
             4 => 4 * self.dice.range(-70, 70),
@@ -485,7 +470,7 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
     /// Chooses the flags of an access. Those of a cast may only contain an endianness.
     fn flags_of(&mut self, opcode: Opcode) -> Option<MemFlags> {
         let mut flags = MemFlagsData::new();
-        if self.menu.is_some() {
+        if self.style.is_evaluated {
             flags.set_endianness(Endianness::Little);
         } else {
             if self.dice.chance(1, 8) {
@@ -555,7 +540,7 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
         self.func.import_function(ExtFuncData {
             name,
             signature,
-            colocated: self.menu.is_none() && self.dice.chance(1, 2),
+            colocated: !self.style.is_evaluated && self.dice.chance(1, 2),
             patchable: !self.tame && self.dice.chance(1, 10),
         })
     }
@@ -563,10 +548,6 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
     /// Chooses arguments for a signature.
     pub fn arguments(&mut self, signature: SigRef) -> Option<Vec<Value>> {
         self.values(&types_of(&self.func.dfg.signatures[signature].params))
-    }
-
-    fn list(&mut self, values: &[Value]) -> ValueList {
-        ValueList::from_slice(values, &mut self.func.dfg.value_lists)
     }
 
     /// Builds a call; for a `try_call`, with an exception table whose targets are [`Self::targets`].
@@ -578,7 +559,7 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
         if is_indirect {
             args.insert(0, self.value(types::I32)?);
         }
-        let args = self.list(&args);
+        let args = ValueList::from_slice(&args, &mut self.func.dfg.value_lists);
         let exception = match opcode.format() {
             TryCall | TryCallIndirect => Some(self.exception_table(sig_ref)?),
             _ => None,
@@ -598,11 +579,11 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
 
     fn exception_table(&mut self, signature: SigRef) -> Option<ExceptionTable> {
         let results = types_of(&self.func.dfg.signatures[signature].returns);
-        let (&normal, handlers) = self.targets.split_first()?;
-        let handlers = handlers.to_vec();
+        let targets = self.targets.clone();
+        let (&normal, handlers) = targets.split_first()?;
         let normal = self.target(normal, &results)?;
         let mut items = Vec::new();
-        for (tag, target) in (0..).zip(handlers) {
+        for (tag, &target) in (0..).zip(handlers) {
             if self.dice.chance(1, 4) {
                 items.extend(self.value(types::I32).map(ExceptionTableItem::Context));
             }
@@ -645,56 +626,64 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
     fn data(&mut self, opcode: Opcode, ctrl: Type, args: &[Value]) -> Option<InstructionData> {
         use InstructionData as D;
         use InstructionFormat as F;
-        let (one, two, three) = (
-            args.first().copied(),
-            <[Value; 2]>::try_from(args).ok(),
-            <[Value; 3]>::try_from(args).ok(),
-        );
+        let arg = args.first().copied();
+        macro_rules! value {
+            ($field:ident = $value:expr) => {
+                $value
+            };
+            (args) => {
+                args.try_into().ok()?
+            };
+            (flags) => {
+                self.flags_of(opcode)?
+            };
+            (offset) => {
+                self.offset(opcode)
+            };
+            (code) => {
+                self.trap()
+            };
+            (stack_slot) => {
+                self.dice.key(&self.func.sized_stack_slots)?
+            };
+            (global_value) => {
+                self.dice.key(&self.func.global_values)?
+            };
+        }
         macro_rules! of {
-            ($format:ident, $($field:ident = $value:expr),*) => { D::$format { opcode, $($field: $value),* } };
+            ($format:ident, $($field:ident $(= $value:expr)?),*) => {
+                D::$format { opcode, $($field: value!($field $(= $value)?)),* }
+            };
         }
         Some(match opcode.format() {
-            F::AtomicCas => of!(AtomicCas, args = three?, flags = self.flags_of(opcode)?),
-            F::AtomicRmw => of!(
-                AtomicRmw,
-                args = two?,
-                flags = self.flags_of(opcode)?,
-                op = self.dice.one_of(AtomicRmwOp::all())
-            ),
-            F::Binary => of!(Binary, args = two?),
-            F::BinaryImm8 => of!(BinaryImm8, arg = one?, imm = self.lane_number(one?)),
-            F::BranchTable => of!(BranchTable, arg = one?, table = self.jump_table()?),
-            F::Brif => of!(Brif, arg = one?, blocks = self.target_calls()?.try_into().ok()?),
+            F::AtomicCas => of!(AtomicCas, args, flags),
+            F::AtomicRmw => of!(AtomicRmw, args, flags, op = self.dice.one_of(AtomicRmwOp::all())),
+            F::Binary => of!(Binary, args),
+            F::BinaryImm8 => of!(BinaryImm8, arg = arg?, imm = self.lane_number(arg?)),
+            F::BranchTable => of!(BranchTable, arg = arg?, table = self.jump_table()?),
+            F::Brif => of!(Brif, arg = arg?, blocks = self.target_calls()?.try_into().ok()?),
             F::Call | F::CallIndirect | F::TryCall | F::TryCallIndirect => return self.call_data(opcode),
-            F::CondTrap => of!(CondTrap, arg = one?, code = self.trap()),
+            F::CondTrap => of!(CondTrap, arg = arg?, code),
             F::DynamicStackAddr => of!(DynamicStackAddr, dynamic_stack_slot = self.dynamic_slot()?),
             F::ExceptionHandlerAddress => of!(
                 ExceptionHandlerAddress,
                 block = self.dice.one_of(&self.func.layout.blocks().collect::<Vec<_>>()),
                 imm = Imm64::new(self.dice.range(0, 1))
             ),
-            F::FloatCompare => of!(FloatCompare, args = two?, cond = self.dice.one_of(FloatCC::all())),
+            F::FloatCompare => of!(FloatCompare, args, cond = self.dice.one_of(FloatCC::all())),
             F::FuncAddr => {
                 let (name, signature) = (self.name(), self.callee_signature(false));
                 of!(FuncAddr, func_ref = self.import(name, signature))
             }
-            F::IntAddTrap => of!(IntAddTrap, args = two?, code = self.trap()),
-            F::IntCompare => of!(IntCompare, args = two?, cond = self.dice.one_of(IntCC::all())),
+            F::IntAddTrap => of!(IntAddTrap, args, code),
+            F::IntCompare => of!(IntCompare, args, cond = self.dice.one_of(IntCC::all())),
             F::Jump => of!(Jump, destination = *self.target_calls()?.first()?),
-            F::Load => of!(
-                Load,
-                arg = one?,
-                flags = self.flags_of(opcode)?,
-                offset = if opcode == Opcode::Bitcast {
-                    Offset32::new(0)
-                } else {
-                    self.offset()
-                }
-            ),
-            F::LoadNoOffset => of!(LoadNoOffset, arg = one?, flags = self.flags_of(opcode)?),
+            F::Load => of!(Load, arg = arg?, flags, offset),
+            F::LoadNoOffset => of!(LoadNoOffset, arg = arg?, flags),
             F::MultiAry => {
                 let values = self.values(&types_of(&self.func.signature.returns))?;
-                of!(MultiAry, args = self.list(&values))
+                let args = ValueList::from_slice(&values, &mut self.func.dfg.value_lists);
+                D::MultiAry { opcode, args }
             }
             F::NullAry => D::NullAry { opcode },
             F::Shuffle => {
@@ -702,33 +691,21 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
                 let size = self.dice.one_of(&[1, 2, 4, 8]);
                 let lanes = (0..16 / size).map(|_| self.dice.range(0, 32 / size - 1) * size);
                 let mask = ConstantData::from_iter(lanes.flat_map(|first| first..first + size));
-                of!(Shuffle, args = two?, imm = self.func.dfg.immediates.push(mask))
+                of!(Shuffle, args, imm = self.func.dfg.immediates.push(mask))
             }
-            F::StackAddr => of!(
-                StackAddr,
-                stack_slot = self.dice.key(&self.func.sized_stack_slots)?,
-                offset = self.offset()
-            ),
-            F::Store => of!(
-                Store,
-                args = two?,
-                flags = self.flags_of(opcode)?,
-                offset = self.offset()
-            ),
-            F::StoreNoOffset => of!(StoreNoOffset, args = two?, flags = self.flags_of(opcode)?),
-            F::Ternary => of!(Ternary, args = three?),
-            F::TernaryImm8 => of!(TernaryImm8, args = two?, imm = self.lane_number(one?)),
-            F::Trap => of!(Trap, code = self.trap()),
-            F::Unary => of!(Unary, arg = one?),
+            F::StackAddr => of!(StackAddr, stack_slot, offset),
+            F::Store => of!(Store, args, flags, offset),
+            F::StoreNoOffset => of!(StoreNoOffset, args, flags),
+            F::Ternary => of!(Ternary, args),
+            F::TernaryImm8 => of!(TernaryImm8, args, imm = self.lane_number(arg?)),
+            F::Trap => of!(Trap, code),
+            F::Unary => of!(Unary, arg = arg?),
             F::UnaryConst => {
                 let size = if ctrl.is_invalid() { 16 } else { ctrl.bytes() };
                 let data = ConstantData::from_iter((0..size).map(|_| self.dice.bits() as u8));
                 of!(UnaryConst, constant_handle = self.func.dfg.constants.insert(data))
             }
-            F::UnaryGlobalValue => of!(
-                UnaryGlobalValue,
-                global_value = self.dice.key(&self.func.global_values)?
-            ),
+            F::UnaryGlobalValue => of!(UnaryGlobalValue, global_value),
             F::UnaryIeee16 => of!(UnaryIeee16, imm = Ieee16::with_bits(self.dice.bits() as u16)),
             F::UnaryIeee32 => of!(UnaryIeee32, imm = Ieee32::with_bits(self.dice.bits() as u32)),
             F::UnaryIeee64 => of!(UnaryIeee64, imm = Ieee64::with_bits(self.dice.bits())),
@@ -742,9 +719,9 @@ impl<'a, 'u, 'd> Generator<'a, 'u, 'd> {
 
     /// Returns a lane, in range for generated programs.
     fn lane_number(&mut self, vector: Value) -> u8 {
-        match self.menu {
-            Some(_) => self.dice.below(self.type_of(vector).lane_count() as usize) as u8,
-            None => self.dice.range(0, 31),
+        match self.style.is_evaluated {
+            true => self.dice.below(self.type_of(vector).lane_count() as usize) as u8,
+            false => self.dice.range(0, 31),
         }
     }
 

@@ -44,10 +44,12 @@ pub fn operate(
     let opcode = data.opcode();
     let unsupported = Stop::Unsupported(opcode);
     let is_unknown = |ty: &Type| ty.is_float() && !matches!(*ty, types::F32 | types::F64);
-    if opcode == Opcode::Bitselect {
-        return Ok(args[0] & args[1] | !args[0] & args[2]);
-    } else if [from, to].iter().any(is_unknown) {
-        return Err(unsupported);
+    match opcode {
+        Opcode::Bitselect => return Ok(args[0] & args[1] | !args[0] & args[2]),
+        Opcode::Select | Opcode::SelectSpectreGuard => return Ok(args[if args[0] != 0 { 1 } else { 2 }]),
+        Opcode::Splat => return Ok(args[0]),
+        _ if [from, to].iter().any(is_unknown) => return Err(unsupported),
+        _ => {}
     }
     let result = match (data, from.is_float(), to.is_float()) {
         (InstructionData::IntCompare { cond, .. }, ..) => int_holds(*cond, from.bits(), args[0], args[1]).into(),

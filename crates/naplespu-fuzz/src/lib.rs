@@ -9,6 +9,7 @@
 //! | `anything` | functions over all of CLIF, to test only that the compiler does not panic |
 //! | [`programs`] | programs with loops, branches, accesses and calls, for each [`Strategy`] |
 //! | [`operations`] | functions of single operations on each type |
+//! | `configs` | the compilers of each strategy |
 //! | [`eval`], [`lane`] | the results of a program, and of an operation on one lane |
 //!
 //! [`check`] compares the results and the memory, and [`run`] also reduces a failing case. The same
@@ -18,32 +19,32 @@
 #![deny(missing_docs)]
 
 mod anything;
-pub mod compiles;
+mod configs;
 pub mod eval;
 mod instruction;
 pub mod lane;
 pub mod programs;
 mod random;
-pub mod seeds;
 
+pub use configs::Config;
 pub use programs::{Strategy, operations};
 pub use random::bytes;
 
+use cranelift_codegen::Context;
+use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{AbiParam, Function};
 use cranelift_codegen::settings;
-use cranelift_naplespu::{Isa, verify_function};
-use eval::{Lanes, Memory, Stop};
+use cranelift_naplespu::{CompileError, Isa, verify_function};
+use eval::{Lanes, Outcome, Stop};
 use lane::Arithmetic;
 use naplespu_jit::{Program, RunError};
-use random::Random;
+use naplespu_reader::panics::caught;
 use std::fmt;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
-/// Limit of CLIF instructions that the evaluator executes for one call.
-const FUEL: u64 = 30_000;
-
-/// Limit of machine instructions for one call; higher than a call within [`FUEL`] can need.
+/// Limit of machine instructions for one call; higher than a call within the evaluator's limit can
+/// need.
 const STEPS: u64 = 50_000_000;
 
 /// The seed for the initial contents of memory and registers.
@@ -104,38 +105,6 @@ impl fmt::Display for Failure {
     }
 }
 
-/// A compiler under test, with the name of its settings.
-pub type Config = (String, Arc<Isa>);
-
-/// Builds a target with flags and target settings, a list of `name=value`, with the checker of
-/// register allocation on.
-fn config(settings: &str) -> Result<Config, String> {
-    let mut config = naplespu_reader::config::Config::new();
-    for setting in settings.split_whitespace().chain(["regalloc_checker=true"]) {
-        config.set(setting).map_err(|error| error.to_string())?;
-    }
-    let isa = config.isa().map_err(|error| error.to_string())?;
-    Ok((settings.to_owned(), isa))
-}
-
-/// Returns both optimization levels with both register allocators, with strict floats and without.
-/// The compilers verify CLIF and check register allocation.
-///
-/// # Errors
-///
-/// The message of a flag that Cranelift does not have.
-pub fn configs() -> Result<Vec<Config>, String> {
-    let all = (0..8).map(|bits| {
-        let level = ["none", "speed"][bits >> 1 & 1];
-        let algorithm = ["backtracking", "single_pass"][bits & 1];
-        let strict = bits < 4;
-        config(&format!(
-            "opt_level={level} regalloc_algorithm={algorithm} strict_float={strict}"
-        ))
-    });
-    all.collect()
-}
-
 /// The float operations of a case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Floats {
@@ -157,7 +126,19 @@ pub struct Call {
     pub memory: Option<(u32, u64)>,
 }
 
-/// Functions, and calls of the first.
+impl Call {
+    /// Returns the contents of memory before the call. For a quarter of the seeds, bytes are small.
+    fn memory(&self) -> Vec<u8> {
+        let Some((_, seed)) = self.memory else {
+            return Vec::new();
+        };
+        let mask = if seed.is_multiple_of(4) { 0x0f } else { 0xff };
+        let bytes = bytes(seed).into_iter().take(programs::BYTES as usize);
+        bytes.map(|byte| byte & mask).collect()
+    }
+}
+
+/// Functions, and calls of the first. Without calls, the functions need only be compiled or refused.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// The functions.
@@ -185,27 +166,8 @@ impl Case {
     }
 }
 
-/// Returns the contents of memory before a call: numbers of all magnitudes, small ones more
-/// frequent.
-fn memory(call: &Call) -> Memory {
-    let Some((base, seed)) = call.memory else {
-        return Memory::default();
-    };
-    let mut random = Random(seed);
-    let mask = if seed.is_multiple_of(4) {
-        0x0f0f_0f0f_0f0f_0f0f
-    } else {
-        u64::MAX
-    };
-    let bytes = (0..programs::BYTES / 8).flat_map(|_| (random.next() & mask).to_le_bytes());
-    Memory {
-        base,
-        bytes: bytes.collect(),
-    }
-}
-
 /// Returns the values by which the host passes values: a vector of more than 16 bytes lane by lane.
-fn host_list(params: &[AbiParam], values: &[Lanes]) -> Vec<DataValue> {
+pub fn host_list(params: &[AbiParam], values: &[Lanes]) -> Vec<DataValue> {
     let mut all = Vec::new();
     for (ty, lanes) in params.iter().map(|param| param.value_type).zip(values) {
         let part = if ty.bytes() > 16 { ty.lane_type() } else { ty };
@@ -216,17 +178,7 @@ fn host_list(params: &[AbiParam], values: &[Lanes]) -> Vec<DataValue> {
     all
 }
 
-/// The outcome of a call, and the memory after it.
-type Outcome = (Result<Vec<Lanes>, Stop>, Memory);
-
-/// Evaluates a call.
-pub fn expected(case: &Case, call: &Call, arithmetic: Arithmetic) -> Outcome {
-    let mut memory = memory(call);
-    let ended = eval::call(&case.functions, arithmetic, &call.args, &mut memory, FUEL);
-    (ended, memory)
-}
-
-/// Counts of calls in [`check`].
+/// Counts in [`check`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seen {
     /// All calls.
@@ -235,6 +187,8 @@ pub struct Seen {
     pub returned: usize,
     /// Calls that trap.
     pub trapped: usize,
+    /// Compilers that refuse a function, in a case without calls.
+    pub refused: usize,
 }
 
 /// Compares compilers and evaluator on a case. `turn` selects the compilers that are not used for
@@ -250,7 +204,7 @@ pub fn check(case: &Case, configs: &[Config], turn: u64) -> Result<Seen, Failure
     }
     let outcomes = |arithmetic| -> Vec<Outcome> {
         let calls = case.calls.iter();
-        calls.map(|call| expected(case, call, arithmetic)).collect()
+        calls.map(|call| eval::call(case, call, arithmetic)).collect()
     };
     let ieee = outcomes(Arithmetic::Ieee);
     let machine = (case.floats == Floats::Any).then(|| outcomes(Arithmetic::Machine));
@@ -265,13 +219,36 @@ pub fn check(case: &Case, configs: &[Config], turn: u64) -> Result<Seen, Failure
         }
     }
     for (name, isa) in configs.iter().filter(|config| case.uses(config, turn)) {
+        let failure = |(kind, message)| Failure::new(kind, name, message);
+        if case.calls.is_empty() {
+            seen.refused += usize::from(refuses(case, isa).map_err(failure)?);
+            continue;
+        }
         let machine = machine.as_ref().filter(|_| !isa.settings().strict_float);
-        let compared = compare(case, machine.unwrap_or(&ieee), isa);
-        compared.map_err(|(kind, message)| Failure::new(kind, name, message))?;
+        compare(case, machine.unwrap_or(&ieee), isa).map_err(failure)?;
     }
     Ok(seen)
 }
 
+/// Returns whether the compiler refuses a function. A panic or a wrong error is a failure.
+fn refuses(case: &Case, isa: &Isa) -> Result<bool, (Kind, String)> {
+    let mut is_refused = false;
+    for func in &case.functions {
+        let outcome = caught(|| {
+            let mut ctx = Context::for_function(func.clone());
+            isa.compile(&mut ctx, &mut ControlPlane::default()).map(|_| ())
+        });
+        match outcome {
+            Ok(Ok(())) => {}
+            Ok(Err(CompileError::Unsupported(refusals))) if !refusals.is_empty() => is_refused = true,
+            Ok(Err(error)) => return Err((Kind::Panic, error.to_string())),
+            Err(panic) => return Err((Kind::Panic, format!("panic: {panic}"))),
+        }
+    }
+    Ok(is_refused)
+}
+
+/// Compares a compiler with the outcomes of all calls.
 fn compare(case: &Case, outcomes: &[Outcome], isa: &Arc<Isa>) -> Result<(), (Kind, String)> {
     let mut program = Program::with_config(isa.clone(), npu_sim::Config::testing(FILL_SEED));
     program.set_step_limit(STEPS);
@@ -279,23 +256,15 @@ fn compare(case: &Case, outcomes: &[Outcome], isa: &Arc<Isa>) -> Result<(), (Kin
         let defined = program.define(func);
         defined.map_err(|error| (Kind::Refused, format!("{}: {error}", func.name)))?;
     }
-    let Some(func) = case.functions.first() else {
-        return Ok(());
-    };
-    let is_compared = |ended: &Result<_, Stop>| matches!(ended, Ok(_) | Err(Stop::Trapped(_)));
-    for (call, outcome) in case
-        .calls
-        .iter()
-        .zip(outcomes)
-        .filter(|(_, outcome)| is_compared(&outcome.0))
-    {
+    let is_compared = |outcome: &Outcome| matches!(outcome.0, Ok(_) | Err(Stop::Trapped(_)));
+    let calls = case.calls.iter().zip(outcomes);
+    for (call, outcome) in calls.filter(|(_, outcome)| is_compared(outcome)) {
+        let func = &case.functions[0];
         call_one(&mut program, func, call, outcome).map_err(|found| {
             let line = operations::run_line(func, &call.args, outcome.0.as_deref().unwrap_or_default());
             let (stop, memory) = (outcome.0.as_ref().err(), call.memory);
-            (
-                Kind::Mismatch,
-                format!("{line}\nstop {stop:?}, memory {memory:x?}\n{found}"),
-            )
+            let message = format!("{line}\nstop {stop:?}, memory {memory:x?}\n{found}");
+            (Kind::Mismatch, message)
         })?;
     }
     Ok(())
@@ -304,13 +273,13 @@ fn compare(case: &Case, outcomes: &[Outcome], isa: &Arc<Isa>) -> Result<(), (Kin
 /// Makes a call and compares results and memory. Returns the difference as an error.
 fn call_one(program: &mut Program, func: &Function, call: &Call, outcome: &Outcome) -> Result<(), String> {
     let (ended, after) = outcome;
-    let low = after.base.wrapping_sub(MARGIN);
+    let low = call.memory.map(|(base, _)| base.wrapping_sub(MARGIN));
     let image = |inner: &[u8]| {
         let margin = vec![0xa5; MARGIN as usize];
         [&margin[..], inner, &margin[..]].concat()
     };
-    if call.memory.is_some() {
-        let before = image(&memory(call).bytes);
+    if let Some(low) = low {
+        let before = image(&call.memory());
         program.write_memory(low, &before).map_err(|error| error.to_string())?;
     }
     let args = host_list(&func.signature.params, &call.args);
@@ -326,8 +295,8 @@ fn call_one(program: &mut Program, func: &Function, call: &Call, outcome: &Outco
         (Err(RunError::Trap(report)), Err(Stop::Trapped(code))) if report.code == Some(*code) => {}
         (outcome, _) => return Err(format!("gives {outcome:?}")),
     }
-    if call.memory.is_some() {
-        let wanted = image(&after.bytes);
+    if let Some(low) = low {
+        let wanted = image(after);
         let mut found = vec![0; wanted.len()];
         let module = program.module().map_err(|error| error.to_string())?;
         module.read_memory(low, &mut found);
@@ -365,27 +334,21 @@ fn shrink(mut case: Case, fails: impl Fn(&Case) -> bool) -> Case {
     case
 }
 
-/// Checks a case, and shrinks it if the check fails. Returns the report of the shrunk case for a
-/// human reader as an error.
-fn check_or_shrink<T>(case: Case, check: impl Fn(&Case) -> Result<T, Failure>) -> Result<T, String> {
-    check(&case).map_err(|failure| {
-        let fails = |case: &Case| check(case).is_err_and(|other| other.same_kind(&failure));
-        let small = match failure.kind {
-            Kind::Generator => case,
-            _ => shrink(case, fails),
-        };
-        let failure = check(&small).err().unwrap_or(failure);
-        format!("{failure}\n\n{}", small.text())
-    })
-}
-
 /// Checks a case, and shrinks it if it fails.
 ///
 /// # Errors
 ///
 /// Returns a report of the shrunk case for a human reader. Without memory, it is a filetest.
 pub fn run(case: Case, configs: &[Config], turn: u64) -> Result<Seen, String> {
-    check_or_shrink(case, |case| check(case, configs, turn))
+    check(&case, configs, turn).map_err(|failure| {
+        let fails = |case: &Case| check(case, configs, turn).is_err_and(|other| other.same_kind(&failure));
+        let small = match failure.kind {
+            Kind::Generator => case,
+            _ => shrink(case, fails),
+        };
+        let failure = check(&small, configs, turn).err().unwrap_or(failure);
+        format!("{failure}\n\n{}", small.text())
+    })
 }
 
 /// The body of the cargo-fuzz targets of the strategies.
@@ -394,8 +357,8 @@ pub fn run(case: Case, configs: &[Config], turn: u64) -> Result<Seen, String> {
 ///
 /// Panics with the report of a failure.
 pub fn exercise(strategy: Strategy, data: &[u8]) {
-    static CONFIGS: LazyLock<Result<Vec<Config>, String>> = LazyLock::new(configs);
-    let configs = CONFIGS.as_ref().unwrap_or_else(|error| panic!("{error}"));
-    let Some((_, isa)) = configs.first() else { return };
-    run(strategy.case(data, isa), configs, 0).unwrap_or_else(|report| panic!("{report}"));
+    let configs = strategy.configs().unwrap_or_else(|error| panic!("{error}"));
+    if let Some(case) = strategy.case(data, &configs[0].1) {
+        run(case, &configs, 0).unwrap_or_else(|report| panic!("{report}"));
+    }
 }

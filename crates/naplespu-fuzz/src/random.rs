@@ -5,29 +5,27 @@ use arbitrary::unstructured::Int;
 use cranelift_codegen::entity::{EntityRef, PrimaryMap};
 use cranelift_codegen::ir::{Type, types};
 
-/// SplitMix64, the same on all hosts.
-pub struct Random(pub u64);
-
-impl Random {
-    /// Returns 64 random bits.
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-}
-
-/// Returns the bytes for a generator that belong to a seed.
+/// Returns the bytes for a generator that belong to a seed: SplitMix64, the same on all hosts.
 pub fn bytes(seed: u64) -> Vec<u8> {
-    let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x6c6f_6f70);
-    (0..1 << 11).flat_map(|_| random.next().to_le_bytes()).collect()
+    let step = 0x9e37_79b9_7f4a_7c15u64;
+    let first = seed.wrapping_mul(step) ^ 0x6c6f_6f70;
+    let word = |number: u64| {
+        let state = first.wrapping_add(number.wrapping_mul(step));
+        let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ mixed >> 31).to_le_bytes()
+    };
+    (1..=1 << 11).flat_map(word).collect()
 }
 
 /// A source of choices from bytes. After the end of the bytes each choice is the first alternative.
-pub struct Dice<'u, 'd>(pub &'u mut Unstructured<'d>);
+pub struct Dice<'d>(Unstructured<'d>);
 
-impl Dice<'_, '_> {
+impl<'d> Dice<'d> {
+    pub fn new(data: &'d [u8]) -> Self {
+        Self(Unstructured::new(data))
+    }
+
     /// Returns a number from `low` to `high`, inclusive.
     pub fn range<T: Int + PartialOrd>(&mut self, low: T, high: T) -> T {
         if low < high {

@@ -2,7 +2,7 @@
 
 use naplespu_fuzz::lane::Arithmetic;
 use naplespu_fuzz::operations::{operations, run_line, vectors};
-use naplespu_fuzz::{Call, expected};
+use naplespu_fuzz::{Call, eval};
 use naplespu_reader::config::Config;
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub fn vector_files() -> Result<BTreeMap<String, String>, String> {
     let isa = config.isa().map_err(|error| error.to_string())?;
     for (ty, case) in operations(&isa, vectors(), true) {
         let line = |call: &Call| {
-            let results = expected(&case, call, Arithmetic::Ieee).0.ok()?;
+            let results = eval::call(&case, call, Arithmetic::Ieee).0.ok()?;
             Some(run_line(&case.functions[0], &call.args, &results) + "\n")
         };
         let lines: String = case.calls.iter().filter_map(line).collect();

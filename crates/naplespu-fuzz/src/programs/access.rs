@@ -1,7 +1,9 @@
 //! Loads and stores at addresses that are sums of bases, counters and constants.
 
 use super::params::Param;
-use super::{Base, Loop, Writer};
+use super::{Base, Loop};
+use crate::eval::NARROW_ACCESSES;
+use crate::instruction::Generator;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Endianness, InstBuilder, MemFlagsData, Opcode, StackSlot, Type, Value, types};
 
@@ -32,7 +34,7 @@ pub fn low_bit(number: i64) -> u32 {
     1 << number.trailing_zeros().min(6)
 }
 
-impl Writer<'_, '_, '_> {
+impl Generator<'_, '_, '_> {
     /// Adds a parameter that is a base.
     pub fn add_base(&mut self) {
         let bias = match self.dice.below(10) {
@@ -163,73 +165,7 @@ impl Writer<'_, '_, '_> {
         let small = self.small(i64::from(size), sum.align, store);
         sum.total = sum.total.wrapping_add(small as u32);
         sum.align = sum.align.min(low_bit(small));
-        self.address_of(sum)
-    }
-
-    /// Chooses the terms of an address, without the small constant.
-    fn sum(&mut self, size: u32, store: bool) -> Sum {
-        let pure = self.style.pure;
-        let depth = self.open.len();
-        let moving = |base: &Base| base.moves.filter(|moves| moves.1 == depth);
-        let fits = |base: &&Base| !pure || moving(base).is_none_or(|moves| moves.0 == i64::from(size));
-        let fitting: Vec<Base> = self.bases.iter().filter(fits).cloned().collect();
-        let mut base = self.dice.one_of(&fitting);
-        if let Some(slot) = base.slot {
-            base.value = self.reload(slot, types::I32);
-        }
-        let bytes = i64::from(size);
-        let mut total = base.bias;
-        let mut align = base.align;
-        let mut index: Vec<Value> = Vec::new();
-        let mut within_all = 0i64;
-        let needs = match moving(&base) {
-            Some(_) => !pure && self.dice.chance(1, 5),
-            // Some loads are loop-invariant.
-            None => (store && pure) || !self.g.dice.chance(1, if self.style.near { 4 } else { 10 }),
-        };
-        if needs && depth > 0 {
-            let is_last = pure || self.dice.chance(5, 6);
-            let at = if is_last { depth - 1 } else { self.dice.below(depth) };
-            let scale = self.scale(self.open[at].count.step, bytes);
-            let has_within = !(pure && store) && self.dice.chance(1, 8);
-            let within = if has_within { self.dice.range(-3, 17) } else { 0 };
-            within_all = within * scale;
-            let mut terms = vec![(at, scale, within)];
-            if at > 0 && self.dice.chance(1, 3) {
-                let scale = match pure && self.dice.chance(4, 5) {
-                    true => self.dice.one_of(&[64, 128, 256]),
-                    false => self.dice.one_of(&[bytes, 4, 64, 40, 12 * bytes, 100]),
-                };
-                terms.push((self.dice.below(at), scale, 0));
-            }
-            for (at, scale, within) in terms {
-                let open = self.open[at].clone();
-                index.push(self.scaled(&open, scale, within));
-                align = align.min(low_bit(scale));
-                if let Some(start) = open.count.first().filter(|start| start.unsigned_abs() > 100) {
-                    total = total.wrapping_sub((start as u32).wrapping_mul(scale as u32));
-                }
-            }
-        }
-        if !self.style.plain && self.dice.chance(1, 10) {
-            // An index that is loaded or computed.
-            let low = self.low_bits(types::I32, 63);
-            index.push(self.cursor().ins().ishl_imm_u(low, i64::from(size.trailing_zeros())));
-            align = align.min(size);
-        }
-        Sum {
-            size,
-            base,
-            index,
-            total,
-            align: align.min(low_bit(within_all)),
-        }
-    }
-
-    fn address_of(&mut self, sum: Sum) -> Address {
-        let Sum {
-            base, mut index, total, ..
-        } = sum;
+        let (total, bias) = (sum.total, sum.base.bias);
         // The constant is in the instruction's offset, is added before or after the index, or is
         // split.
         let (before, after, offset) = match self.dice.below(8) {
@@ -239,15 +175,15 @@ impl Writer<'_, '_, '_> {
                 let part = self.dice.range(0, 4) * 4;
                 (total.wrapping_sub(part), 0, part)
             }
-            3 => (base.bias, 0, total.wrapping_sub(base.bias)),
-            4 => (0, base.bias, total.wrapping_sub(base.bias)),
+            3 => (bias, 0, total.wrapping_sub(bias)),
+            4 => (0, bias, total.wrapping_sub(bias)),
             _ => (0, 0, total),
         };
-        let mut value = self.add_constant(base.value, before);
+        let mut value = self.add_constant(sum.base.value, before);
         if self.dice.chance(1, 6) {
-            index.reverse();
+            sum.index.reverse();
         }
-        for term in index {
+        for term in sum.index {
             value = self.sum_of(value, term, 5);
         }
         value = self.add_constant(value, after);
@@ -259,14 +195,70 @@ impl Writer<'_, '_, '_> {
             flags.set_aligned();
         }
         if self.style.regions {
-            let region = self.region(base.region + 20, "array");
+            let region = self.region(sum.base.region + 20, "array");
             flags.set_alias_region(Some(region));
         }
-        Address {
-            value,
-            offset: offset.cast_signed(),
-            flags,
+        let offset = offset.cast_signed();
+        Address { value, offset, flags }
+    }
+
+    /// Chooses the terms of an address, without the small constant.
+    fn sum(&mut self, size: u32, store: bool) -> Sum {
+        let pure = self.style.pure;
+        let depth = self.open.len();
+        let moving = |base: &Base| base.moves.filter(|moves| moves.1 == depth);
+        let fits = |base: &&Base| !pure || moving(base).is_none_or(|moves| moves.0 == i64::from(size));
+        let fitting: Vec<Base> = self.bases.iter().filter(fits).cloned().collect();
+        let mut base = self.dice.one_of(&fitting);
+        if let Some(slot) = base.slot {
+            base.value = self.cursor().ins().stack_load(types::I32, types::I32, slot, 0);
         }
+        let bytes = i64::from(size);
+        let moves = moving(&base).is_some();
+        let mut sum = Sum {
+            size,
+            total: base.bias,
+            align: base.align,
+            index: Vec::new(),
+            base,
+        };
+        let needs = match moves {
+            true => !pure && self.dice.chance(1, 5),
+            // Some loads are loop-invariant.
+            false => (store && pure) || !self.dice.chance(1, if self.style.near { 4 } else { 10 }),
+        };
+        if needs && depth > 0 {
+            let is_last = pure || self.dice.chance(5, 6);
+            let at = if is_last { depth - 1 } else { self.dice.below(depth) };
+            let scale = self.scale(self.open[at].count.step, bytes);
+            let has_within = !(pure && store) && self.dice.chance(1, 8);
+            let within = if has_within { self.dice.range(-3, 17) } else { 0 };
+            sum.align = sum.align.min(low_bit(within * scale));
+            let mut terms = vec![(at, scale, within)];
+            if at > 0 && self.dice.chance(1, 3) {
+                let scale = match pure && self.dice.chance(4, 5) {
+                    true => self.dice.one_of(&[64, 128, 256]),
+                    false => self.dice.one_of(&[bytes, 4, 64, 40, 12 * bytes, 100]),
+                };
+                terms.push((self.dice.below(at), scale, 0));
+            }
+            for (at, scale, within) in terms {
+                let open = self.open[at].clone();
+                sum.index.push(self.scaled(&open, scale, within));
+                sum.align = sum.align.min(low_bit(scale));
+                if let Some(start) = open.count.first().filter(|start| start.unsigned_abs() > 100) {
+                    sum.total = sum.total.wrapping_sub((start as u32).wrapping_mul(scale as u32));
+                }
+            }
+        }
+        if !self.style.plain && self.dice.chance(1, 10) {
+            // An index that is loaded or computed.
+            let low = self.low_bits(types::I32, 63);
+            sum.index
+                .push(self.cursor().ins().ishl_imm_u(low, i64::from(size.trailing_zeros())));
+            sum.align = sum.align.min(size);
+        }
+        sum
     }
 
     /// Returns an address and the type of its element: in the memory, or in a slot if the function
@@ -275,7 +267,7 @@ impl Writer<'_, '_, '_> {
         if self.bases.is_empty() {
             return self.slot_place();
         }
-        let element = self.g.dice.one_of(&self.style.elements);
+        let element = self.dice.one_of(&self.style.elements);
         Some((self.address(element.bytes(), store), element))
     }
 
@@ -286,36 +278,29 @@ impl Writer<'_, '_, '_> {
         }
     }
 
-    /// Returns the types to which loads extend an element, and from which stores narrow it.
-    fn wider(&self, element: Type) -> Vec<Type> {
+    /// Returns the types to which loads extend an element and from which stores narrow it, with the
+    /// opcodes.
+    fn wider(&self, element: Type) -> Vec<(Type, [Opcode; 3])> {
         let all: &[Type] = match self.style.plain {
             true => &[types::I32],
             false => &[types::I16, types::I32, types::I64],
         };
-        let is_int = element.is_int() && !element.is_vector();
-        let is_wider = |ty: &&Type| is_int && ty.bits() > element.bits();
-        all.iter().filter(is_wider).copied().collect()
+        let narrow = NARROW_ACCESSES.into_iter().find(|(ty, _)| *ty == element);
+        let wider = all.iter().filter(|ty| ty.bits() > element.bits());
+        wider.filter_map(|&ty| Some((ty, narrow?.1))).collect()
     }
 
     fn load_from(&mut self, address: &Address, element: Type) {
         let (wider, often) = (self.wider(element), element != types::I32);
         let (mut ty, mut opcode) = (element, Opcode::Load);
         if !wider.is_empty() && self.dice.chance(if often { 3 } else { 1 }, 6) {
-            ty = self.dice.one_of(&wider);
-            opcode = self.dice.one_of(&narrow_accesses(element)[..2]);
+            let (wide, opcodes) = self.dice.one_of(&wider);
+            (ty, opcode) = (wide, self.dice.one_of(&opcodes[..2]));
         }
         if let Ok(flags) = self.func.dfg.mem_flags.insert(address.flags) {
             let (offset, at) = (address.offset.into(), address.value);
             let (inst, _) = self.cursor().ins().Load(opcode, ty, flags, offset, at);
             self.push_results(inst);
-        }
-    }
-
-    fn store_to(&mut self, address: &Address, value: Value, opcode: Opcode) {
-        let ty = self.type_of(value);
-        if let Ok(flags) = self.func.dfg.mem_flags.insert(address.flags) {
-            let (offset, at) = (address.offset.into(), address.value);
-            self.cursor().ins().Store(opcode, ty, flags, offset, value, at);
         }
     }
 
@@ -330,22 +315,25 @@ impl Writer<'_, '_, '_> {
             self.operation();
         }
         let wider = self.wider(element);
-        if !self.style.plain && !wider.is_empty() && self.dice.chance(1, 4) {
-            let wide = self.dice.one_of(&wider);
-            let stored = self.any(wide);
-            return self.store_to(&address, stored, narrow_accesses(element)[2]);
-        }
+        let (mut from, mut opcode) = (element, Opcode::Store);
         let has = self.scope.iter().any(|&value| self.type_of(value) == element);
-        let stored = match has || !memory || self.scope.is_empty() || self.dice.chance(1, 8) {
-            true => self.any(element),
-            false => {
-                let from = self.some_type();
-                let value = self.any(from);
-                self.convert(value, element)
-            }
-        };
-        self.store_to(&address, stored, Opcode::Store);
-        if memory && self.dice.chance(1, 8) {
+        if !self.style.plain && !wider.is_empty() && self.dice.chance(1, 4) {
+            let (wide, [.., narrows]) = self.dice.one_of(&wider);
+            (from, opcode) = (wide, narrows);
+        } else if !has && memory && !self.scope.is_empty() && !self.dice.chance(1, 8) {
+            from = self.some_type();
+        }
+        let mut stored = self.any(from);
+        if opcode == Opcode::Store && from != element {
+            stored = self.convert(stored, element);
+        }
+        if let Ok(flags) = self.func.dfg.mem_flags.insert(address.flags) {
+            let (ty, offset) = (self.type_of(stored), address.offset.into());
+            self.cursor()
+                .ins()
+                .Store(opcode, ty, flags, offset, stored, address.value);
+        }
+        if opcode == Opcode::Store && memory && self.dice.chance(1, 8) {
             self.load_from(&address, element);
         }
     }
@@ -353,20 +341,13 @@ impl Writer<'_, '_, '_> {
     /// Adds a stack slot and stores a value in it.
     pub fn in_slot(&mut self, value: Value) -> StackSlot {
         let slot = self.add_slot(8);
-        let at = self.cursor().ins().stack_addr(types::I32, slot, 0);
-        self.cursor().ins().store(MemFlagsData::trusted(), value, at, 0);
+        self.cursor().ins().stack_store(types::I32, value, slot, 0);
         slot
-    }
-
-    /// Loads a value from a slot that [`Self::in_slot`] added.
-    pub fn reload(&mut self, slot: StackSlot, ty: Type) -> Value {
-        let at = self.cursor().ins().stack_addr(types::I32, slot, 0);
-        self.cursor().ins().load(ty, MemFlagsData::trusted(), at, 0)
     }
 
     /// Adds a base whose address is in a stack slot and is reloaded for each access.
     pub fn pointer_in_slot(&mut self) {
-        let base = self.g.dice.one_of(&self.bases);
+        let base = self.dice.one_of(&self.bases);
         let slot = Some(self.in_slot(base.value));
         self.bases.push(Base { slot, ..base });
     }
@@ -374,7 +355,7 @@ impl Writer<'_, '_, '_> {
     /// Adds a loop over the words of a slot. `step` gets the address of a word and
     /// the loop-carried value, and returns its next value. Returns the last value.
     fn slot_loop(&mut self, slot: StackSlot, first: Value, step: impl Fn(&mut Self, Value, Value) -> Value) -> Value {
-        let size = self.func.sized_stack_slots[slot].size;
+        let size = i64::from(self.func.sized_stack_slots[slot].size);
         let (body, params) = self.block(&[types::I32; 2]);
         let (exit, results) = self.block(&[types::I32]);
         let zero = self.int(types::I32, 0);
@@ -384,11 +365,9 @@ impl Writer<'_, '_, '_> {
         let at = self.cursor().ins().iadd(base, params[0]);
         let last = step(self, at, params[1]);
         let next = self.cursor().ins().iadd_imm_s(params[0], 4);
-        let test = self
-            .cursor()
-            .ins()
-            .icmp_imm_u(IntCC::UnsignedLessThan, next, i64::from(size));
-        self.brif(test, (body, &[next, last]), (exit, &[last]));
+        let mut cursor = self.cursor();
+        let test = cursor.ins().icmp_imm_u(IntCC::UnsignedLessThan, next, size);
+        self.branch((test, true), (body, &[next, last]), (exit, &[last]));
         self.begin(exit);
         results[0]
     }
@@ -440,14 +419,12 @@ impl Writer<'_, '_, '_> {
     fn slot_place(&mut self) -> Option<(Address, Type)> {
         let element = self.ty();
         let bytes = element.bytes();
-        let slots = self.func.sized_stack_slots.iter();
-        let is_large = |size: u32| size >= bytes.max(16);
-        let slots = slots.filter(|(_, data)| is_large(data.size));
-        let slots: Vec<(StackSlot, u32)> = slots.map(|(slot, data)| (slot, data.size)).collect();
-        if slots.is_empty() {
+        let sizes = self.func.sized_stack_slots.iter().map(|(slot, data)| (slot, data.size));
+        let large: Vec<(StackSlot, u32)> = sizes.filter(|(_, size)| *size >= bytes.max(16)).collect();
+        if large.is_empty() {
             return None;
         }
-        let (slot, size) = self.dice.one_of(&slots);
+        let (slot, size) = self.dice.one_of(&large);
         // The computed index selects within the lower half of the slot, and the constant offset
         // selects the upper half.
         let is_dynamic = size >= 2 * bytes && self.dice.chance(1, 2);
@@ -468,14 +445,5 @@ impl Writer<'_, '_, '_> {
         }
         let offset = (offset - start).cast_signed();
         Some((Address { value, offset, flags }, element))
-    }
-}
-
-/// Returns the loads that zero-extend and sign-extend an integer, and the store that narrows to it.
-fn narrow_accesses(element: Type) -> [Opcode; 3] {
-    match element {
-        types::I8 => [Opcode::Uload8, Opcode::Sload8, Opcode::Istore8],
-        types::I16 => [Opcode::Uload16, Opcode::Sload16, Opcode::Istore16],
-        _ => [Opcode::Uload32, Opcode::Sload32, Opcode::Istore32],
     }
 }

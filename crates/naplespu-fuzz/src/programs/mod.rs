@@ -1,8 +1,8 @@
 //! Random programs: functions with loops, branches, accesses and calls, and arguments for them.
 //!
-//! All programs have the same writer. A `Style` chooses the statements, and a `Menu` the
-//! instructions, so that each [`Strategy`] reaches other parts of the compiler. Control flow is
-//! structured, and a function calls only functions with higher numbers.
+//! A `Style` chooses the instructions and statements, so that each [`Strategy`] reaches other parts
+//! of the compiler. Control flow is structured, and a function calls only functions with higher
+//! numbers.
 //!
 //! | file | content |
 //! |---|---|
@@ -16,22 +16,20 @@ mod nest;
 pub mod operations;
 mod params;
 
-use crate::instruction::{Generator, Menu, pure_opcodes, types_of};
+use crate::instruction::{Generator, pure_opcodes};
 use crate::random::Dice;
-use crate::{Call, Case, Floats};
-use arbitrary::Unstructured;
+use crate::{Call, Case, Floats, anything};
 use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::{
-    AbiParam, Block, BlockArg, Endianness, ExternalName, FuncRef, Function, InstBuilder, MemFlagsData, Opcode,
-    Signature, StackSlot, StackSlotData, StackSlotKind, Type, UserFuncName, Value, types,
+    AbiParam, Block, BlockArg, Endianness, ExternalName, Function, InstBuilder, MemFlagsData, Opcode, StackSlot,
+    StackSlotData, StackSlotKind, Type, UserFuncName, Value, types,
 };
-use cranelift_codegen::isa::CallConv;
 use cranelift_naplespu::Isa;
 use cranelift_naplespu::intrinsics;
-use params::{BASES, Count, Param};
-use std::ops::{Deref, DerefMut};
+use params::{BASES, Count};
 
-pub use params::BYTES;
+pub(crate) use access::Sum;
+pub(crate) use params::{BYTES, Param};
 
 /// A kind of programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,41 +41,49 @@ pub enum Strategy {
     Loops,
     /// Several functions on vectors, with intrinsics and the lane mask.
     Vectors,
+    /// A function over all of CLIF without calls.
+    Anything,
 }
 
-/// The kinds of statements in a function.
+/// The instructions and statements of a function.
 #[derive(Clone, Debug, Default)]
-struct Style {
+pub(crate) struct Style {
+    /// The opcodes of instructions; frequent ones are repeated.
+    pub opcodes: Vec<Opcode>,
+    /// The types of values; frequent ones are repeated. Not used unless `is_evaluated`.
+    pub types: Vec<Type>,
+    /// The evaluator supports all instructions.
+    pub is_evaluated: bool,
+    /// Amounts of shifts are constants, as the vectorizer requires.
+    pub constant_amounts: bool,
     /// Functions access memory at parameters. Other functions access stack slots.
-    memory: bool,
+    pub memory: bool,
     /// The types of elements in memory.
-    elements: Vec<Type>,
+    pub elements: Vec<Type>,
     /// Loops can be vectorized: 32-bit counters, steps that fit, no early exits.
-    plain: bool,
+    pub plain: bool,
     /// `plain` holds, and every access moves by one element per iteration.
-    pure: bool,
+    pub pure: bool,
     /// `pure` holds, and accesses have few different constant offsets, so that many of them
     /// overlap.
-    near: bool,
+    pub near: bool,
     /// Checks that trap.
-    checks: bool,
+    pub checks: bool,
     /// Early exits.
-    exits: bool,
+    pub exits: bool,
     /// Accesses promise alias regions.
-    regions: bool,
+    pub regions: bool,
     /// Accesses promise alignment where it holds.
-    aligned: bool,
+    pub aligned: bool,
     /// The largest depth of a loop nest.
-    depth: usize,
+    pub depth: usize,
     /// The float operations.
-    floats: Floats,
-    /// Calls of intrinsics.
-    intrinsics: bool,
+    pub floats: Floats,
 }
 
 /// A base for addresses: `value + bias` lies within the memory.
 #[derive(Clone, Debug)]
-struct Base {
+pub(crate) struct Base {
     value: Value,
     /// The constant to add.
     bias: u32,
@@ -95,9 +101,12 @@ struct Base {
 /// A target with arguments.
 type Target<'a> = (Block, &'a [Value]);
 
+/// A condition, and whether a branch is taken if it is not 0.
+type Test = (Value, bool);
+
 /// A loop: its counter and the values that are computed before it.
 #[derive(Clone, Debug)]
-struct Loop {
+pub(crate) struct Loop {
     count: Count,
     /// The counter. Before the loop is open, the first value of the counter.
     counter: Value,
@@ -106,8 +115,6 @@ struct Loop {
     at_start: bool,
     /// Whether the test compares the counter of the next iteration.
     next: bool,
-    /// The parameter that is the bound, if it is one.
-    param: Option<usize>,
     /// The stack slot that the bound is reloaded from in each iteration, if it is in memory.
     slot: Option<StackSlot>,
     /// The block after the loop.
@@ -116,35 +123,6 @@ struct Loop {
     out: Vec<Value>,
     /// Whether a branch in the loop's body leaves it.
     is_left: bool,
-}
-
-/// The state of a function that is being written.
-struct Writer<'a, 'u, 'd> {
-    g: Generator<'a, 'u, 'd>,
-    style: Style,
-    params: Vec<Param>,
-    /// The bases in scope.
-    bases: Vec<Base>,
-    /// The open loops, the innermost last.
-    open: Vec<Loop>,
-    /// The last address that the current block computed.
-    last: Option<access::Sum>,
-    /// The number of statements that may still be added.
-    budget: i64,
-    callees: Vec<FuncRef>,
-}
-
-impl<'a, 'u, 'd> Deref for Writer<'a, 'u, 'd> {
-    type Target = Generator<'a, 'u, 'd>;
-    fn deref(&self) -> &Self::Target {
-        &self.g
-    }
-}
-
-impl DerefMut for Writer<'_, '_, '_> {
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.g
-    }
 }
 
 /// The intrinsics of programs.
@@ -180,31 +158,70 @@ const LOOPS: [Opcode; 17] = {
 
 const FLOAT_ARITHMETIC: [Opcode; 5] = [Opcode::Fadd, Opcode::Fsub, Opcode::Fmul, Opcode::Fmin, Opcode::Fmax];
 
-impl Strategy {
-    /// Generates the case of some bytes.
-    pub fn case(self, data: &[u8], isa: &Isa) -> Case {
-        let mut source = Unstructured::new(data);
-        let mut dice = Dice(&mut source);
-        let (style, menu) = match self {
-            Self::Loops => loops(&mut dice),
-            Self::Scalars => (programs(Floats::Strict, dice.chance(1, 2)), scalars(&mut dice)),
-            Self::Vectors => vectors(&mut dice),
-        };
-        let count = if style.memory { 1 } else { dice.range(1, 3) };
-        let mut functions: Vec<Function> = Vec::new();
-        for index in (1..count).rev() {
-            let mut writer = Writer::new(Dice(dice.0), isa, menu.clone(), style.clone());
-            writer.function(index, &functions);
-            functions.insert(0, writer.g.func);
+impl Style {
+    /// Returns whether values may be constants. The optimizer folds constants of floats by IEEE 754.
+    pub fn has_constants(&self) -> bool {
+        self.floats != Floats::Any
+    }
+
+    /// Returns the style of programs that the evaluator supports, without memory.
+    fn evaluated() -> Self {
+        Self {
+            is_evaluated: true,
+            aligned: true,
+            floats: Floats::Strict,
+            ..Self::default()
         }
-        let mut writer = Writer::new(dice, isa, menu, style);
-        let calls = if writer.style.memory { 16 } else { 3 };
-        writer.function(0, &functions);
-        writer.case(functions, calls)
     }
 }
 
-fn loops(dice: &mut Dice<'_, '_>) -> (Style, Menu) {
+impl Strategy {
+    /// Generates the case of some bytes. Returns `None` if the function of [`Strategy::Anything`]
+    /// cannot be made valid.
+    pub fn case(self, data: &[u8], isa: &Isa) -> Option<Case> {
+        let mut dice = Dice::new(data);
+        let style = match self {
+            Self::Loops => loops(&mut dice),
+            Self::Scalars => scalars(&mut dice),
+            Self::Vectors => vectors(&mut dice),
+            Self::Anything => {
+                return Some(Case {
+                    functions: vec![anything::generate(&mut dice, isa)?],
+                    calls: Vec::new(),
+                    floats: Floats::Any,
+                });
+            }
+        };
+        let count = if style.memory { 1 } else { dice.range(1, 3) };
+        let (mut functions, mut params) = (Vec::new(), Vec::new());
+        for index in (0..count).rev() {
+            let mut g = Generator::new(&mut dice, isa, style.clone());
+            g.function(index, &functions);
+            params = g.params;
+            functions.insert(0, g.func);
+        }
+        let calls = if style.memory { 16 } else { 3 };
+        Some(case(&mut dice, &style, functions, &params, calls))
+    }
+}
+
+/// Chooses calls of the first function.
+fn case(dice: &mut Dice<'_>, style: &Style, functions: Vec<Function>, params: &[Param], calls: usize) -> Case {
+    let calls = (0..calls).map(|_| {
+        let base = dice.one_of(&BASES);
+        Call {
+            args: params::arguments(dice, params, base),
+            memory: style.memory.then(|| (base, dice.bits())),
+        }
+    });
+    Case {
+        calls: calls.collect(),
+        functions,
+        floats: style.floats,
+    }
+}
+
+fn loops(dice: &mut Dice<'_>) -> Style {
     let plain = dice.chance(3, 4);
     let pure = plain && dice.chance(4, 5);
     use types::{F32, I8, I16, I32, I64};
@@ -225,16 +242,13 @@ fn loops(dice: &mut Dice<'_, '_>) -> (Style, Menu) {
     if floats == Floats::Strict {
         opcodes.extend([FLOAT_ARITHMETIC, FLOAT_ARITHMETIC].concat());
     }
-    let menu = Menu {
+    Style {
         opcodes,
         types: [own, &elements].concat(),
-        constants: true,
-        plain,
-    };
-    let style = Style {
         memory: true,
         elements,
         plain,
+        constant_amounts: plain,
         pure,
         near: pure && dice.chance(1, 2),
         checks: dice.chance(1, if plain { 4 } else { 2 }),
@@ -243,25 +257,12 @@ fn loops(dice: &mut Dice<'_, '_>) -> (Style, Menu) {
         aligned: !dice.chance(1, 6),
         depth: dice.one_of(&[0, 0, 0, 0, 1, 1, 2]),
         floats,
-        ..Style::default()
-    };
-    (style, menu)
-}
-
-/// Returns the style of programs without memory.
-fn programs(floats: Floats, checks: bool) -> Style {
-    Style {
-        elements: vec![types::I32],
-        aligned: true,
-        depth: 4,
-        checks,
-        floats,
-        ..Style::default()
+        ..Style::evaluated()
     }
 }
 
 /// Returns all pure opcodes; those that trap often are in few programs.
-fn opcodes(dice: &mut Dice<'_, '_>, constants: bool) -> Vec<Opcode> {
+fn opcodes(dice: &mut Dice<'_>, constants: bool) -> Vec<Opcode> {
     use Opcode::{F32const, F64const, FcvtToSint, FcvtToUint, Iconst, UaddOverflowTrap, Vconst};
     let traps = dice.chance(1, 5);
     let is_kept = |opcode: &Opcode| match opcode {
@@ -273,17 +274,17 @@ fn opcodes(dice: &mut Dice<'_, '_>, constants: bool) -> Vec<Opcode> {
     [&pure[..], &COMMON, &COMMON, &FLOAT_ARITHMETIC].concat()
 }
 
-fn scalars(dice: &mut Dice<'_, '_>) -> Menu {
+fn scalars(dice: &mut Dice<'_>) -> Style {
     use types::{F32, F64, I8, I16, I32, I64, I128};
-    Menu {
+    Style {
+        checks: dice.chance(1, 2),
         opcodes: opcodes(dice, true),
         types: vec![I8, I16, I32, I32, I64, I64, I8, I16, I32, I64, I128, F32, F64],
-        constants: true,
-        plain: false,
+        ..Style::evaluated()
     }
 }
 
-fn vectors(dice: &mut Dice<'_, '_>) -> (Style, Menu) {
+fn vectors(dice: &mut Dice<'_>) -> Style {
     use types::{F32, F32X16, F64, I8, I8X16, I16, I32, I32X16, I64};
     let lanes = [I8, I16, I32, I32, F32, I64, F64];
     let (mut all, constants) = match dice.below(4) {
@@ -306,42 +307,31 @@ fn vectors(dice: &mut Dice<'_, '_>) -> (Style, Menu) {
         }
     };
     all.push(types::I32);
-    let menu = Menu {
+    Style {
         opcodes: opcodes(dice, constants),
         types: all,
-        constants,
-        plain: dice.chance(1, 2),
-    };
-    let floats = if constants { Floats::Strict } else { Floats::Any };
-    let mut style = programs(floats, false);
-    style.intrinsics = !constants;
-    (style, menu)
+        constant_amounts: dice.chance(1, 2),
+        floats: if constants { Floats::Strict } else { Floats::Any },
+        ..Style::evaluated()
+    }
 }
 
 fn block_args(values: &[Value]) -> Vec<BlockArg> {
     values.iter().map(|&value| BlockArg::Value(value)).collect()
 }
 
-impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
-    fn new(dice: Dice<'u, 'd>, isa: &'a Isa, menu: Menu, style: Style) -> Self {
-        Self {
-            g: Generator::new(dice, isa, Some(menu)),
-            style,
-            params: Vec::new(),
-            bases: Vec::new(),
-            open: Vec::new(),
-            last: None,
-            budget: 40,
-            callees: Vec::new(),
-        }
-    }
-
-    /// Begins the function with a name.
-    fn start(&mut self, name: &str) {
+impl Generator<'_, '_, '_> {
+    /// Begins the function with a name, which can call others.
+    fn start(&mut self, name: &str, others: &[Function]) {
         self.func.name = UserFuncName::testcase(name);
-        self.func.signature = Signature::new(CallConv::Fast);
         let (entry, _) = self.block(&[]);
         self.begin(entry);
+        for other in others {
+            let name = ExternalName::testcase(other.name.to_string().trim_start_matches('%'));
+            let signature = self.func.import_signature(other.signature.clone());
+            let callee = self.import(name, signature);
+            self.callees.push(callee);
+        }
     }
 
     /// Ends the function.
@@ -351,29 +341,9 @@ impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
         self.cursor().ins().return_(results);
     }
 
-    /// Returns the function and those that it calls, with a number of calls.
-    fn case(self, others: Vec<Function>, calls: usize) -> Case {
-        let Self {
-            mut g, params, style, ..
-        } = self;
-        let calls = (0..calls).map(|_| {
-            let base = g.dice.one_of(&BASES);
-            Call {
-                args: params::arguments(&mut g.dice, &params, base),
-                memory: style.memory.then(|| (base, g.dice.bits())),
-            }
-        });
-        Case {
-            calls: calls.collect(),
-            functions: [vec![g.func], others].concat(),
-            floats: style.floats,
-        }
-    }
-
     /// Writes the function with a number. `others` are those with higher numbers.
     fn function(&mut self, index: usize, others: &[Function]) {
-        self.start(&format!("f{index}"));
-        self.declare(others);
+        self.start(&format!("f{index}"), others);
         if self.style.memory {
             self.memory_body();
         } else {
@@ -386,14 +356,6 @@ impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
             results.extend(self.digest());
         }
         self.finish(&results);
-    }
-
-    /// Makes functions callable.
-    fn declare(&mut self, others: &[Function]) {
-        for other in others {
-            let callee = self.external(other.name.to_string().trim_start_matches('%'), other.signature.clone());
-            self.callees.push(callee);
-        }
     }
 
     /// Adds parameters and puts them into scope.
@@ -414,7 +376,7 @@ impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
         }
         for _ in 0..self.dice.range(1, 3) {
             let ty = match self.dice.below(3) {
-                0 => self.g.dice.one_of(&self.style.elements),
+                0 => self.dice.one_of(&self.style.elements),
                 1 if !self.style.plain => self.dice.one_of(&[types::I8, types::I16, types::I64, types::F32]),
                 _ => types::I32,
             };
@@ -435,14 +397,13 @@ impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
     }
 
     fn program_body(&mut self) {
-        let menu = self.menu.clone().map_or(Vec::new(), |menu| menu.types);
+        let types = self.style.types.clone();
         let many = self.dice.chance(1, 4);
-        let mut all: Vec<Type> = (0..self.dice.range(0, if many { 14 } else { 4 }))
-            .map(|_| self.dice.one_of(&menu))
-            .collect();
+        let count = self.dice.range(0, if many { 14 } else { 4 });
+        let mut all: Vec<Type> = (0..count).map(|_| self.dice.one_of(&types)).collect();
         if self.style.floats == Floats::Any || self.dice.chance(3, 4) {
             // Each type, so that every operation has operands.
-            all.extend(menu);
+            all.extend(types);
         }
         self.numbers(all);
         for _ in 0..self.dice.range(1, 2) {
@@ -450,9 +411,7 @@ impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
             let slot = self.add_slot(size);
             self.fill(slot);
         }
-        for _ in 0..self.dice.range(4, 30) {
-            self.statement(0, true);
-        }
+        self.statements(4, 30, 0);
     }
 
     /// Returns a value that depends on the most recent values of one integer type in scope.
@@ -481,8 +440,7 @@ impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
     fn block(&mut self, types: &[Type]) -> (Block, Vec<Value>) {
         let block = self.func.dfg.make_block();
         let params = types.iter().map(|&ty| self.func.dfg.append_block_param(block, ty));
-        let params = params.collect();
-        (block, params)
+        (block, params.collect())
     }
 
     /// Begins a block.
@@ -496,24 +454,22 @@ impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
         self.cursor().ins().jump(block, &block_args(values));
     }
 
-    fn brif(&mut self, test: Value, yes: Target<'_>, no: Target<'_>) {
-        let (yes_args, no_args) = (block_args(yes.1), block_args(no.1));
-        self.cursor().ins().brif(test, yes.0, &yes_args, no.0, &no_args);
+    /// Adds a branch with its targets in either order.
+    fn branch(&mut self, (test, holds): Test, yes: Target<'_>, no: Target<'_>) {
+        let (first, second) = if holds { (yes, no) } else { (no, yes) };
+        let (first_args, second_args) = (block_args(first.1), block_args(second.1));
+        let mut cursor = self.cursor();
+        cursor.ins().brif(test, first.0, &first_args, second.0, &second_args);
     }
 
     /// Adds a stack slot.
     fn add_slot(&mut self, size: u32) -> StackSlot {
-        self.func
-            .create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, size, 6))
-    }
-
-    fn external(&mut self, name: &str, signature: Signature) -> FuncRef {
-        let signature = self.func.import_signature(signature);
-        self.import(ExternalName::testcase(name), signature)
+        let data = StackSlotData::new(StackSlotKind::ExplicitSlot, size, 6);
+        self.func.create_sized_stack_slot(data)
     }
 
     /// Returns the type of a recent value in scope, or i32.
-    fn some_type(&mut self) -> Type {
+    pub fn some_type(&mut self) -> Type {
         match self.scope.len() {
             0 => types::I32,
             count => {
@@ -521,12 +477,6 @@ impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
                 self.type_of(self.scope[count - 1 - back])
             }
         }
-    }
-
-    /// Returns the type of a recent value if it is a scalar integer, or i32.
-    fn some_int(&mut self) -> Type {
-        let ty = self.some_type();
-        if ty.is_int() && !ty.is_vector() { ty } else { types::I32 }
     }
 
     /// Converts a scalar to another type, if the type differs.
@@ -556,11 +506,10 @@ impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
         const INTS: [Opcode; 12] = [Iadd, Iadd, Isub, Imul, Band, Bor, Bxor, Bxor, Smin, Smax, Umin, Umax];
         let ty = self.type_of(sum);
         let opcodes: &[Opcode] = match (ty.lane_type().is_float(), self.style.floats) {
-            (true, Floats::None) if !ty.is_vector() => {
+            (true, Floats::None) => {
                 let test = self.cursor().ins().fcmp(FloatCC::LessThan, sum, value);
                 return self.cursor().ins().select(test, sum, value);
             }
-            (true, Floats::None) => &FLOAT_ARITHMETIC[3..],
             (true, _) => &FLOAT_ARITHMETIC,
             (false, _) => &INTS,
         };
@@ -583,22 +532,19 @@ impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
 
     /// Adds an operation and puts its results into scope.
     fn operation(&mut self) {
-        for _ in 0..8 {
-            if self.instruction().is_some() {
-                return;
-            }
-        }
+        // Some choices are not possible.
+        (0..8).any(|_| self.instruction().is_some());
     }
 
     /// Adds a call of another function or of an intrinsic.
     fn call(&mut self) {
-        if self.style.intrinsics && self.dice.chance(3, 4) {
+        if self.style.floats == Floats::Any && self.dice.chance(3, 4) {
             return self.intrinsic();
         }
         if self.callees.is_empty() {
             return self.operation();
         }
-        let callee = self.g.dice.one_of(&self.callees);
+        let callee = self.dice.one_of(&self.callees);
         let signature = self.func.dfg.ext_funcs[callee].signature;
         let Some(args) = self.arguments(signature) else { return };
         let inst = if self.dice.chance(1, 3) {
@@ -613,14 +559,12 @@ impl<'a, 'u, 'd> Writer<'a, 'u, 'd> {
     fn intrinsic(&mut self) {
         let names: Vec<&str> = INTRINSICS.split(' ').collect();
         let name = self.dice.one_of(&names);
-        let Ok(info) = intrinsics::Builder::find(name) else {
+        let Ok(callee) = intrinsics::Builder::new().declare(&mut self.func, name) else {
             return;
         };
-        let signature = intrinsics::signature(info);
-        let Some(mut args) = self.values(&types_of(&signature.params)) else {
+        let Some(mut args) = self.arguments(self.func.dfg.ext_funcs[callee].signature) else {
             return;
         };
-        let callee = self.external(&format!("__builtin_npu_{name}"), signature);
         let flags = MemFlagsData::trusted();
         let stores = name == "block_storev16i32_masked";
         if stores {

@@ -2,20 +2,15 @@
 
 use super::access::low_bit;
 use super::params::{self, Count, Param};
-use super::{Base, Loop, Target, Writer};
+use super::{Base, Loop, Test};
+use crate::instruction::Generator;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Block, InstBuilder, TrapCode, Type, Value, types};
 
 /// A parameter of a loop's header: its first value and its update. The first one is the counter.
-struct Carried {
-    init: Value,
-    how: How,
-    /// The base that the parameter replaces, if it is an address.
-    base: Option<Base>,
-}
+type Carried = (Value, How);
 
 /// The update of a loop-carried value in each iteration.
-#[derive(Clone, Copy)]
 enum How {
     /// A reduction.
     Reduce,
@@ -25,12 +20,9 @@ enum How {
     Rotate,
     /// Another value replaces it under a condition.
     Sometimes,
-    /// It grows by this constant.
-    Grows(i64),
+    /// It grows by this constant. If it is an address, it replaces the base.
+    Grows(i64, Option<Base>),
 }
-
-/// A condition, and whether a branch is taken if it is not 0.
-type Test = (Value, bool);
 
 use IntCC::{Equal, NotEqual, SignedLessThan, SignedLessThanOrEqual, UnsignedLessThan, UnsignedLessThanOrEqual};
 
@@ -43,14 +35,7 @@ const UP: [IntCC; 5] = [
     NotEqual,
 ];
 
-impl Carried {
-    fn new(init: Value, how: How) -> Self {
-        let base = None;
-        Self { init, how, base }
-    }
-}
-
-impl Writer<'_, '_, '_> {
+impl Generator<'_, '_, '_> {
     /// Adds a loop with its body to the current block, and begins the block after the loop.
     pub fn nest(&mut self, depth: usize) {
         self.budget -= 3;
@@ -60,13 +45,12 @@ impl Writer<'_, '_, '_> {
         // The results of the loop are the loop-carried values and sometimes the counter.
         let outs = usize::from(!self.dice.chance(1, 3))..all.len();
         self.pointers(depth, &mut all);
-        let inits: Vec<Value> = all.iter().map(|one| one.init).collect();
+        let inits: Vec<Value> = all.iter().map(|one| one.0).collect();
         let types: Vec<Type> = inits.iter().map(|&init| self.type_of(init)).collect();
         let (header, params) = self.block(&types);
         let exit = course.exit;
-        let results = types[outs.clone()].iter();
-        let results = results.map(|&ty| self.func.dfg.append_block_param(exit, ty));
-        let results: Vec<Value> = results.collect();
+        let append = |&ty: &Type| self.func.dfg.append_block_param(exit, ty);
+        let results: Vec<Value> = types[outs.clone()].iter().map(append).collect();
         let skips = !course.at_start && self.dice.chance(1, 2);
         if skips {
             let test = self.test(&course, course.counter);
@@ -85,7 +69,7 @@ impl Writer<'_, '_, '_> {
             self.branch(test, (body, &[]), (exit, &params[outs.clone()]));
             self.begin(body);
         }
-        self.body(depth);
+        self.loop_body(depth);
         let nexts = self.next(&all, &params);
         if course.at_start {
             self.jump((header, &nexts));
@@ -107,15 +91,14 @@ impl Writer<'_, '_, '_> {
 
     /// Puts the parameters of a header into scope, addresses as bases.
     fn enter(&mut self, all: &[Carried], params: &[Value]) {
-        for (at, (one, &value)) in all.iter().zip(params).enumerate() {
-            if let (Some(base), How::Grows(step)) = (&one.base, one.how) {
-                let moves = Some((step, self.open.len() + 1));
-                let base = base.clone();
-                let base = Base { value, moves, ..base };
+        for (at, ((_, how), &value)) in all.iter().zip(params).enumerate() {
+            if let How::Grows(step, Some(base)) = how {
+                let mut base = base.clone();
+                (base.value, base.moves) = (value, Some((*step, self.open.len() + 1)));
                 self.bases.extend([base.clone(), base]);
                 continue;
             }
-            let (times, of) = match one.how {
+            let (times, of) = match how {
                 _ if at == 0 => (1, 3),
                 How::Reduce if self.style.pure => (1, 30),
                 How::Reduce if self.style.memory => (1, 6),
@@ -130,9 +113,9 @@ impl Writer<'_, '_, '_> {
     /// Returns the arguments of the back edge.
     fn next(&mut self, all: &[Carried], params: &[Value]) -> Vec<Value> {
         let mut nexts = Vec::new();
-        for (at, one) in all.iter().enumerate() {
-            let (param, ty) = (params[at], self.type_of(one.init));
-            nexts.push(match one.how {
+        for (at, (init, how)) in all.iter().enumerate() {
+            let (param, ty) = (params[at], self.type_of(*init));
+            nexts.push(match *how {
                 How::Reduce => {
                     let value = self.any(ty);
                     self.reduce(param, value)
@@ -143,20 +126,14 @@ impl Writer<'_, '_, '_> {
                     let (test, value) = (self.compare(), self.any(ty));
                     self.cursor().ins().select(test, value, param)
                 }
-                How::Grows(by) if by < 0 && self.dice.chance(1, 4) => {
+                How::Grows(by, _) if by < 0 && self.dice.chance(1, 4) => {
                     let by = self.int(ty, -by);
                     self.cursor().ins().isub(param, by)
                 }
-                How::Grows(by) => self.cursor().ins().iadd_imm_s(param, by),
+                How::Grows(by, _) => self.cursor().ins().iadd_imm_s(param, by),
             });
         }
         nexts
-    }
-
-    /// Adds a branch with its targets in either order.
-    fn branch(&mut self, (test, holds): Test, yes: Target<'_>, no: Target<'_>) {
-        let (first, second) = if holds { (yes, no) } else { (no, yes) };
-        self.brif(test, first, second);
     }
 
     /// Adds a comparison with operands in either order.
@@ -171,12 +148,12 @@ impl Writer<'_, '_, '_> {
     fn test(&mut self, course: &Loop, tested: Value) -> Test {
         let stays = course.count.stays;
         let bound = match course.slot {
-            Some(slot) => self.reload(slot, course.count.ty),
+            Some(slot) => self.cursor().ins().stack_load(types::I32, course.count.ty, slot, 0),
             None => course.bound,
         };
         let holds = self.dice.chance(1, 2);
         let condition = if holds { stays } else { stays.complement() };
-        if stays == NotEqual && course.param.is_none() && self.dice.chance(1, 4) {
+        if stays == NotEqual && course.count.bound.is_none() && self.dice.chance(1, 4) {
             return (self.cursor().ins().isub(tested, bound), true);
         }
         let test = self.icmp(condition, tested, bound, 4);
@@ -217,7 +194,7 @@ impl Writer<'_, '_, '_> {
         let more = if at_start { 0 } else { i64::from(next) - 1 };
         let trips = match pure && !inner && self.dice.chance(5, 6) {
             true => self.dice.one_of(&[16, 17, 31, 32, 33, 47, 48, 64, 100]).min(most),
-            false => params::trips(&mut self.dice, most),
+            false => params::trips(self.dice, most),
         };
         let outer = self.open.last().map(|outer| outer.counter);
         let outer = outer.filter(|&outer| memory && self.type_of(outer) == ty);
@@ -252,23 +229,20 @@ impl Writer<'_, '_, '_> {
             stays,
             more,
             most,
+            bound: None,
         };
         let is_known = start_param.is_none() && nested.is_none();
-        let mut param = None;
-        let bound = if is_known && (!memory || self.dice.chance(1, 3)) {
-            let number = params::bound(&mut self.dice, &count, start, trips);
+        let mut bound = if is_known && (!memory || self.dice.chance(1, 3)) {
+            let number = params::bound(self.dice, &count, start, trips);
             self.int(ty, number)
         } else {
-            param = Some(self.params.len());
+            count.bound = Some(self.params.len());
             self.param(Param::Bound(count))
         };
-        let bound = match nested {
-            Some(outer) => {
-                count.param = param;
-                self.cursor().ins().iadd(outer, bound)
-            }
-            None => bound,
-        };
+        if let Some(outer) = nested {
+            count.param = count.bound;
+            bound = self.cursor().ins().iadd(outer, bound);
+        }
         let slot = (!plain && self.dice.chance(1, 16)).then(|| self.in_slot(bound));
         let (exit, _) = self.block(&[]);
         Loop {
@@ -277,7 +251,6 @@ impl Writer<'_, '_, '_> {
             bound,
             at_start,
             next,
-            param,
             slot,
             exit,
             out: Vec::new(),
@@ -287,12 +260,12 @@ impl Writer<'_, '_, '_> {
 
     /// Chooses the loop-carried values; the first is the counter.
     fn carried(&mut self, course: &Loop) -> Vec<Carried> {
-        let mut all = vec![Carried::new(course.counter, How::Grows(course.count.step))];
+        let mut all = vec![(course.counter, How::Grows(course.count.step, None))];
         let plain = self.style.plain;
         for _ in 0..self.dice.one_of(&[0, 0, 1, 1, 1, 2, 3]) {
             let ty = match self.dice.below(4) {
                 _ if !self.style.memory => self.ty(),
-                0 => match self.g.dice.one_of(&self.style.elements) {
+                0 => match self.dice.one_of(&self.style.elements) {
                     types::F32 if plain => types::I32,
                     ty => ty,
                 },
@@ -308,14 +281,15 @@ impl Writer<'_, '_, '_> {
                 0 => How::Last,
                 1 => How::Sometimes,
                 2 | 3 if ty.is_int() && !ty.is_vector() => {
-                    How::Grows(self.dice.one_of(&[1, 2, 3, -1, 4, 100, 0x4000_0000]))
+                    How::Grows(self.dice.one_of(&[1, 2, 3, -1, 4, 100, 0x4000_0000]), None)
                 }
                 _ => How::Reduce,
             };
-            all.push(Carried::new(self.any(ty), how));
-            if matches!(how, How::Last) && self.dice.chance(1, 2) {
+            let is_last = matches!(how, How::Last);
+            all.push((self.any(ty), how));
+            if is_last && self.dice.chance(1, 2) {
                 for _ in 0..self.dice.range(1, 3) {
-                    all.push(Carried::new(self.any(ty), How::Rotate));
+                    all.push((self.any(ty), How::Rotate));
                 }
             }
         }
@@ -325,11 +299,10 @@ impl Writer<'_, '_, '_> {
     /// Adds addresses that are induction variables.
     fn pointers(&mut self, depth: usize, all: &mut Vec<Carried>) {
         let (outer, pure) = (depth < self.style.depth, self.style.pure);
-        let has_bases = !self.bases.is_empty();
-        let count = self.dice.one_of(&[0, 0, 0, 1, 1, 2]) * usize::from(has_bases);
-        for _ in 0..count {
-            let mut base = self.g.dice.one_of(&self.bases);
-            let bytes = i64::from(self.g.dice.one_of(&self.style.elements).bytes());
+        let most = if self.bases.is_empty() { 0 } else { 2 };
+        for _ in 0..self.dice.one_of(&[0, 0, 0, 1, 1, 2]).min(most) {
+            let mut base = self.dice.one_of(&self.bases);
+            let bytes = i64::from(self.dice.one_of(&self.style.elements).bytes());
             let step = match self.dice.below(8) {
                 0..6 if pure && outer => self.dice.one_of(&[64, 128]),
                 _ if pure => bytes,
@@ -363,31 +336,22 @@ impl Writer<'_, '_, '_> {
                 base.align = base.align.min(low_bit(away));
             }
             base.align = base.align.min(low_bit(step));
-            let how = How::Grows(step);
-            let base = Some(base);
-            all.push(Carried { init, how, base });
+            all.push((init, How::Grows(step, Some(base))));
         }
     }
 
     /// Writes the body of a loop.
-    fn body(&mut self, depth: usize) {
+    fn loop_body(&mut self, depth: usize) {
         let inner = depth < self.style.depth && self.style.memory;
-        for _ in 0..self.dice.range(i64::from(!inner), 4) {
-            self.statement(depth + 1, true);
-        }
+        self.statements(i64::from(!inner), 4, depth + 1);
         if inner {
             self.nest(depth + 1);
             if self.dice.chance(1, 6) && self.budget > 0 {
                 self.nest(depth + 1);
             }
-            for _ in 0..self.dice.range(0, 2) {
-                self.statement(depth + 1, true);
-            }
-            return;
+            return self.statements(0, 2, depth + 1);
         }
-        for _ in 0..self.dice.range(1, 6) {
-            self.statement(depth + 1, true);
-        }
+        self.statements(1, 6, depth + 1);
         let stores = if self.style.pure { 9 } else { 6 };
         self.access(stores, 9);
     }
@@ -400,8 +364,15 @@ impl Writer<'_, '_, '_> {
         }
     }
 
+    /// Adds `least` to `most` statements.
+    pub fn statements(&mut self, least: i64, most: i64, depth: usize) {
+        for _ in 0..self.dice.range(least, most) {
+            self.statement(depth, true);
+        }
+    }
+
     /// Adds a statement. Only statements at the top of a loop's body may leave the loop.
-    pub fn statement(&mut self, depth: usize, top: bool) {
+    fn statement(&mut self, depth: usize, top: bool) {
         self.budget -= 1;
         if self.budget < 0 {
             return;
@@ -453,7 +424,7 @@ impl Writer<'_, '_, '_> {
             let test = self.compare();
             let direct: Vec<Value> = types.iter().map(|&ty| self.any(ty)).collect();
             let other = blocks.get(1).map_or((join, &direct[..]), |&block| (block, &[]));
-            self.brif(test, (blocks[0], &[]), other);
+            self.branch((test, true), (blocks[0], &[]), other);
         }
         for block in blocks {
             self.begin(block);
@@ -502,7 +473,8 @@ impl Writer<'_, '_, '_> {
     /// Compares the low bits of a value with a number from 0 to `most`. The test holds if they are
     /// equal.
     fn equals_low_bits(&mut self, mask: i64, most: i64) -> Test {
-        let ty = self.some_int();
+        let ty = self.some_type();
+        let ty = if ty.is_int() && !ty.is_vector() { ty } else { types::I32 };
         let low = self.low_bits(ty, mask);
         let number = self.dice.range(0, most);
         let number = self.int(ty, number);
@@ -562,25 +534,19 @@ impl Writer<'_, '_, '_> {
         }
         let limit = self.param(Param::Limit {
             count: inner.count,
-            bound: inner.param,
             scale,
             offset,
         });
         let traps = self.dice.chance(1, 2);
-        let usual = [
-            SignedLessThan,
-            UnsignedLessThan,
-            UnsignedLessThanOrEqual,
-            UnsignedLessThan,
-        ];
-        let inside = self.dice.one_of(&usual);
+        // Unsigned comparisons are more frequent.
+        let inside = UP[self.dice.one_of(&[0, 1, 3, 1])];
         let condition = if traps { inside.complement() } else { inside };
         (self.icmp(condition, value, limit, 3), traps)
     }
 
     /// Tests the low bits of an address, without a comparison.
     fn alignment_check(&mut self) -> Test {
-        let size = self.g.dice.one_of(&self.style.elements).bytes();
+        let size = self.dice.one_of(&self.style.elements).bytes();
         let address = self.address(size, false);
         let value = self.plus(address.value, address.offset.into());
         let mask = self.dice.one_of(&[1, 3, 3, 7]);

@@ -4,12 +4,11 @@
 //! the operation; in the others, statements of programs use its results. The name of a function is
 //! the seed of its random numbers.
 
-use super::{Style, Writer};
+use super::Style;
 use crate::eval::Lanes;
-use crate::instruction::{Menu, pure_opcodes};
+use crate::instruction::{Generator, pure_opcodes};
 use crate::random::{Dice, bytes};
-use crate::{Case, Floats, host_list};
-use arbitrary::Unstructured;
+use crate::{Case, host_list};
 use cranelift_codegen::ir::{AbiParam, Function, Opcode, Type, types};
 use cranelift_naplespu::Isa;
 use naplespu_filetests::lanes::display;
@@ -25,27 +24,11 @@ const ACCESSES: u64 = 20;
 const LIVE: usize = 72;
 
 /// Opcodes whose operands are often results of other operations.
-const USERS: [Opcode; 18] = {
+const USERS: [Opcode; 16] = {
     use Opcode::*;
     [
-        Band,
-        Bor,
-        Bxor,
-        Bnot,
-        Iadd,
-        Isub,
-        Icmp,
-        Fcmp,
-        Bitselect,
-        VanyTrue,
-        VallTrue,
-        VhighBits,
-        Bitcast,
-        Shuffle,
-        Splat,
-        Select,
-        Extractlane,
-        Insertlane,
+        Band, Bor, Bxor, Bnot, Iadd, Isub, Icmp, Fcmp, Bitselect, VanyTrue, VallTrue, VhighBits, Bitcast, Shuffle,
+        Splat, Select,
     ]
 };
 
@@ -89,11 +72,9 @@ fn case(isa: &Isa, ty: Type, what: (Opcode, u64, bool), calls: usize) -> Option<
     let name = format!("{opcode}_{ty}_{number}");
     let hash = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     let data = bytes(name.bytes().fold(7, hash));
-    let mut source = Unstructured::new(&data);
-    let mut dice = Dice(&mut source);
-    let float = [types::F32, types::F64]
-        .into_iter()
-        .find(|lane| lane.bits() == ty.lane_bits());
+    let mut dice = Dice::new(&data);
+    let mut floats = [types::F32, types::F64].into_iter();
+    let float = floats.find(|lane| lane.bits() == ty.lane_bits());
     let shape = match float.filter(|_| ty.lane_type().is_int()) {
         Some(float) => float.by(ty.lane_count()).unwrap_or(float),
         None => ty.as_int(),
@@ -107,29 +88,23 @@ fn case(isa: &Isa, ty: Type, what: (Opcode, u64, bool), calls: usize) -> Option<
     }
     let halves = [ty.split_lanes(), ty.merge_lanes()].into_iter().flatten();
     let halves = halves.filter(|ty| !matches!(ty.lane_type(), types::F16 | types::F128));
-    let menu = Menu {
-        opcodes: USERS.to_vec(),
-        types: halves.chain([ty, same, shape]).chain(params.clone()).collect(),
-        constants: true,
-        plain: dice.chance(1, 2),
-    };
     let style = Style {
-        aligned: true,
-        floats: Floats::Strict,
-        ..Style::default()
+        opcodes: [&USERS[..], &[Opcode::Extractlane, Opcode::Insertlane]].concat(),
+        types: halves.chain([ty, same, shape]).chain(params.clone()).collect(),
+        constant_amounts: dice.chance(1, 2),
+        ..Style::evaluated()
     };
     let mut others = Vec::new();
     if opcode == Opcode::Call {
-        let mut callee = Writer::new(Dice(dice.0), isa, menu.clone(), style.clone());
-        callee.start(&format!("difference_{ty}"));
+        let mut callee = Generator::new(&mut dice, isa, style.clone());
+        callee.start(&format!("difference_{ty}"), &[]);
         callee.numbers(vec![ty, ty]);
         let difference = callee.binary(Opcode::Isub, callee.scope[0], callee.scope[1]);
         callee.finish(&[difference]);
-        others.push(callee.g.func);
+        others.push(callee.func);
     }
-    let mut writer = Writer::new(dice, isa, menu, style);
-    writer.start(&name);
-    writer.declare(&others);
+    let mut writer = Generator::new(&mut dice, isa, style.clone());
+    writer.start(&name, &others);
     let first = params.len();
     writer.numbers(params);
     match opcode {
@@ -152,9 +127,7 @@ fn case(isa: &Isa, ty: Type, what: (Opcode, u64, bool), calls: usize) -> Option<
         }
     }
     if statements {
-        for _ in 0..writer.dice.range(1, 4) {
-            writer.statement(3, true);
-        }
+        writer.statements(1, 4, 3);
     }
     let slot = writer.func.sized_stack_slots.keys().next();
     if let Some(slot) = slot {
@@ -164,10 +137,12 @@ fn case(isa: &Isa, ty: Type, what: (Opcode, u64, bool), calls: usize) -> Option<
     let first = writer.scope.len().saturating_sub(3).max(first);
     let results = writer.scope[first..].to_vec();
     writer.finish(&results);
-    Some(writer.case(others, calls))
+    let Generator { func, params, .. } = writer;
+    others.insert(0, func);
+    Some(super::case(&mut dice, &style, others, &params, calls))
 }
 
-impl Writer<'_, '_, '_> {
+impl Generator<'_, '_, '_> {
     /// Adds a call with [`LIVE`] values that are used after it.
     fn pressure(&mut self, ty: Type) {
         let (mut all, other) = (vec![self.any(ty)], self.any(ty));

@@ -33,6 +33,8 @@ pub struct Count {
     pub more: i64,
     /// The largest trip count to choose.
     pub most: i64,
+    /// The number of the parameter that is the bound, if it is one.
+    pub bound: Option<usize>,
 }
 
 impl Count {
@@ -62,8 +64,6 @@ pub enum Param {
     Limit {
         /// The counter.
         count: Count,
-        /// The parameter that bounds the loop, if it exists.
-        bound: Option<usize>,
         /// The factor.
         scale: i64,
         /// The summand.
@@ -89,7 +89,7 @@ pub fn wrapped(number: i64, ty: Type) -> i64 {
 }
 
 /// Chooses a trip count.
-pub fn trips(dice: &mut Dice<'_, '_>, most: i64) -> i64 {
+pub fn trips(dice: &mut Dice<'_>, most: i64) -> i64 {
     match dice.below(3) {
         0 => dice.range(0, most.min(40)),
         _ => dice.one_of(&TRIPS).min(most),
@@ -97,7 +97,7 @@ pub fn trips(dice: &mut Dice<'_, '_>, most: i64) -> i64 {
 }
 
 /// Returns a bound that gives a loop this trip count, if the loop is entered.
-pub fn bound(dice: &mut Dice<'_, '_>, count: &Count, start: i64, trips: i64) -> i64 {
+pub fn bound(dice: &mut Dice<'_>, count: &Count, start: i64, trips: i64) -> i64 {
     use IntCC::{Equal, NotEqual};
     let step = |count: &Count, times: i64| start.wrapping_add(count.step.wrapping_mul(times));
     let met = step(count, trips + count.more);
@@ -128,14 +128,15 @@ pub fn bound(dice: &mut Dice<'_, '_>, count: &Count, start: i64, trips: i64) -> 
 }
 
 /// Chooses the arguments of one call.
-pub fn arguments(dice: &mut Dice<'_, '_>, params: &[Param], memory: u32) -> Vec<Lanes> {
+pub fn arguments(dice: &mut Dice<'_>, params: &[Param], memory: u32) -> Vec<Lanes> {
     let places = places(dice, params);
-    let (mut numbers, mut counted): (Vec<i64>, Vec<i64>) = (Vec::new(), Vec::new());
+    // The numbers and trip counts.
+    let mut known: Vec<(i64, i64)> = Vec::new();
     let mut all: Vec<Lanes> = Vec::new();
     // The parameters that others refer to are before them.
     for (at, param) in params.iter().enumerate() {
         let ty = param.ty();
-        let start = |count: &Count| count.param.map_or(count.start, |index| numbers[index]);
+        let start = |count: &Count| count.param.map_or(count.start, |index| known[index].0);
         let mut trip_count = 0;
         let number = match param {
             Param::Base { bias, .. } => i64::from(memory.wrapping_add(places[at]).wrapping_sub(*bias).cast_signed()),
@@ -145,20 +146,14 @@ pub fn arguments(dice: &mut Dice<'_, '_>, params: &[Param], memory: u32) -> Vec<
                 trip_count = trips(dice, count.most);
                 bound(dice, count, start(count), trip_count)
             }
-            Param::Limit {
-                count,
-                bound,
-                scale,
-                offset,
-            } => {
-                let trips = bound.map_or(count.most, |bound| counted[bound]);
+            Param::Limit { count, scale, offset } => {
+                let trips = count.bound.map_or(count.most, |bound| known[bound].1);
                 let last = start(count).wrapping_add(count.step * trips.max(1));
                 let away = dice.one_of(&[0, 0, 0, 1, -1, 2, 4, -4, 1000, 1000]);
                 last.wrapping_mul(*scale).wrapping_add(offset + away)
             }
         };
-        numbers.push(number);
-        counted.push(trip_count);
+        known.push((number, trip_count));
         let width = ty.lane_bits();
         if !ty.is_vector() && (ty.bits() <= 64 || dice.chance(1, 2)) {
             all.push(vec![truncate(width, i128::from(number).cast_unsigned())]);
@@ -189,7 +184,7 @@ pub fn arguments(dice: &mut Dice<'_, '_>, params: &[Param], memory: u32) -> Vec<
 
 /// Chooses the positions of all bases in the memory: far apart, or at a small distance from another
 /// one.
-fn places(dice: &mut Dice<'_, '_>, params: &[Param]) -> Vec<u32> {
+fn places(dice: &mut Dice<'_>, params: &[Param]) -> Vec<u32> {
     let mut places = vec![0; params.len()];
     let mut known: Vec<u32> = Vec::new();
     let overlap = dice.below(3);

@@ -1,8 +1,4 @@
 //! Random programs against the evaluator: results, traps and memory.
-//!
-//! A failure prints its seed and the shrunk functions. `NAPLESPU_FUZZ_SEED=n` runs only that seed.
-//! `NAPLESPU_FUZZ_CASES=n` runs n cases instead of the number of each test, counted from seed 0 or
-//! from `NAPLESPU_FUZZ_SEED`. With `NAPLESPU_FUZZ_SHOW` each test prints its programs.
 
 use cranelift_codegen::Context;
 use cranelift_codegen::data_value::DataValue;
@@ -16,7 +12,7 @@ use naplespu_filetests::reduce::insts;
 use naplespu_fuzz::eval::{self, Lanes, Stop};
 use naplespu_fuzz::lane::Arithmetic;
 use naplespu_fuzz::operations::{operations, small_types};
-use naplespu_fuzz::{self as fuzz, Case, Seen, Strategy, seeds};
+use naplespu_fuzz::{self as fuzz, Case, Seen, Strategy};
 use naplespu_reader::panics::silence_caught;
 use std::collections::{BTreeSet, HashSet};
 
@@ -27,28 +23,15 @@ const STATEMENTS: &str = "func_addr|trapnz|trapz|call fn|call_indirect|brif|br_t
 
 /// Compares compilers and evaluator. Calls that are not compared must be rare.
 fn hold(strategy: Strategy, cases: u64) {
-    let configs = fuzz::configs().unwrap();
-    let shows = std::env::var_os("NAPLESPU_FUZZ_SHOW").is_some();
-    let run = |seed| {
-        let case = strategy.case(&fuzz::bytes(seed), &configs[0].1);
-        if shows {
-            println!("; seed {seed}\n{}", case.text());
-        }
-        fuzz::run(case, &configs, seed)
-    };
-    let all = seeds::check(cases, run).unwrap_or_else(|reports| panic!("{reports}"));
+    let all = super::hold(strategy, cases);
     let sum = |of: fn(&Seen) -> usize| all.iter().map(of).sum::<usize>();
-    let (calls, returned, trapped) = (
-        sum(|seen| seen.calls),
-        sum(|seen| seen.returned),
-        sum(|seen| seen.trapped),
-    );
+    let (calls, returned) = (sum(|seen| seen.calls), sum(|seen| seen.returned));
+    let trapped = sum(|seen| seen.trapped);
     let counts = format!("{calls} calls, {returned} return, {trapped} trap");
     println!("{counts}");
     assert!(all.len() < 50 || (returned + trapped) * 10 > calls * 7, "{counts}");
-    if strategy != Strategy::Vectors {
-        assert!(all.len() < 50 || trapped * 100 > calls, "{counts}");
-    }
+    let traps = strategy == Strategy::Vectors || trapped * 100 > calls;
+    assert!(all.len() < 50 || traps, "{counts}");
 }
 
 #[test]
@@ -72,11 +55,9 @@ fn effects(case: &Case, isa: &Isa) -> BTreeSet<&'static str> {
     let request = [Stage::Bits, Stage::Versioning, Stage::Selects, Stage::Unroll];
     let code = isa.compile_with_stages(&mut ctx, &mut Default::default(), request.into_iter().collect());
     let code = code.unwrap();
-    let text = |stage: Stage| {
-        code.stages
-            .iter()
-            .find(|(name, _)| *name == stage)
-            .map(|stage| &stage.1)
+    let text = |stage| {
+        let mut all = code.stages.iter();
+        all.find(|(name, _)| *name == stage).map(|(_, text)| text)
     };
     let mut all = vec![
         ("versioned", text(Stage::Bits) != text(Stage::Versioning)),
@@ -92,18 +73,17 @@ fn effects(case: &Case, isa: &Isa) -> BTreeSet<&'static str> {
             ]);
         }
     }
-    all.into_iter()
-        .filter_map(|(name, holds)| holds.then_some(name))
-        .collect()
+    let held = all.into_iter().filter(|(_, holds)| *holds);
+    held.map(|(name, _)| name).collect()
 }
 
 /// The generated loops reach the passes that they are meant for.
 #[test]
 fn loops_reach_the_passes() {
-    let configs = fuzz::configs().unwrap();
+    let configs = Strategy::Loops.configs().unwrap();
     let speed = configs.iter().find(|(name, _)| name.contains("opt_level=speed"));
     let (_, speed) = speed.unwrap();
-    let effects = |seed| effects(&Strategy::Loops.case(&fuzz::bytes(seed), speed), speed);
+    let effects = |seed| effects(&Strategy::Loops.case(&fuzz::bytes(seed), speed).unwrap(), speed);
     let all: Vec<BTreeSet<&str>> = (0..200).map(effects).collect();
     for (name, least) in [
         ("vectorised", 30),
@@ -122,11 +102,10 @@ fn loops_reach_the_passes() {
 /// The generated programs have all instructions that the evaluator supports.
 #[test]
 fn programs_have_all_instructions() {
-    let configs = fuzz::configs().unwrap();
-    let mut all = String::new();
-    for (strategy, seed) in (0..400).flat_map(|seed| [(Strategy::Scalars, seed), (Strategy::Vectors, seed)]) {
-        all += &strategy.case(&fuzz::bytes(seed), &configs[0].1).text();
-    }
+    let configs = Strategy::Scalars.configs().unwrap();
+    let text = |strategy: Strategy, seed| strategy.case(&fuzz::bytes(seed), &configs[0].1).unwrap().text();
+    let texts = |seed| text(Strategy::Scalars, seed) + &text(Strategy::Vectors, seed);
+    let all: String = (0..400).map(texts).collect();
     for what in STATEMENTS.split('|') {
         assert!(all.contains(what), "never `{what}`");
     }
@@ -140,19 +119,15 @@ fn programs_have_all_instructions() {
 }
 
 /// The results of a call, or why it does not return.
-type Outcome = Result<Vec<Lanes>, Stop>;
+type Ended = Result<Vec<Lanes>, Stop>;
 
 /// Returns the lanes of the results, or the trap. Returns `None` if the interpreter does not support
 /// an instruction, or panics.
-fn interpreted(func: &Function, args: &[Lanes]) -> Option<Outcome> {
+fn interpreted(func: &Function, args: &[Lanes]) -> Option<Ended> {
     let mut store = FunctionStore::default();
     let name = func.name.to_string();
     store.add(name.clone(), func);
-    let params = func.signature.params.iter().zip(args);
-    let value = |(param, lanes): (&AbiParam, &Lanes)| {
-        DataValue::read_from_slice_le(&eval::to_bytes(param.value_type, lanes), param.value_type)
-    };
-    let args: Vec<DataValue> = params.map(value).collect();
+    let args = fuzz::host_list(&func.signature.params, args);
     let lanes = |(value, param): (&DataValue, &AbiParam)| {
         let mut bytes = vec![0; value.ty().bytes() as usize];
         value.write_to_slice_le(&mut bytes);
@@ -171,8 +146,8 @@ fn interpreted(func: &Function, args: &[Lanes]) -> Option<Outcome> {
 }
 
 /// Returns the outcome with equal bits for all NaNs.
-fn without_nans(func: &Function, outcome: Outcome) -> Outcome {
-    let mut all = outcome?;
+fn without_nans(func: &Function, ended: Ended) -> Ended {
+    let mut all = ended?;
     for (lanes, param) in all.iter_mut().zip(&func.signature.returns) {
         for lane in lanes {
             let is_nan = match param.value_type.lane_type() {
@@ -186,40 +161,45 @@ fn without_nans(func: &Function, outcome: Outcome) -> Outcome {
     Ok(all)
 }
 
-/// The evaluator agrees with Cranelift's interpreter on each instruction, on scalars and on vectors
-/// of at most 128 bits, except where the interpreter is wrong.
+/// Compares the evaluator with Cranelift's interpreter. Returns the number of compared calls.
+fn agreements(case: &Case) -> Result<usize, String> {
+    let func = &case.functions[0];
+    let mut types = func.signature.params.iter().chain(&func.signature.returns);
+    let is_wrong = insts(func).into_iter().any(|inst| interpret::is_wrong(func, inst));
+    if is_wrong || types.any(|param| param.value_type.bytes() > 16) {
+        return Ok(0);
+    }
+    let mut compared = 0;
+    for call in &case.calls {
+        let Some(found) = interpreted(func, &call.args) else {
+            continue;
+        };
+        compared += 1;
+        let wanted = eval::call(case, call, Arithmetic::Ieee).0;
+        let [found, wanted] = [found, wanted].map(|ended| without_nans(func, ended));
+        if found != wanted {
+            let args = &call.args;
+            return Err(format!(
+                "{args:x?}: {wanted:x?}, interpreter {found:x?}\n{}",
+                case.text()
+            ));
+        }
+    }
+    Ok(compared)
+}
+
+/// The evaluator agrees with the interpreter on each instruction, on scalars and on vectors of at
+/// most 128 bits, except where the interpreter is wrong.
 #[test]
 fn evaluator_agrees_with_the_interpreter() {
     silence_caught();
-    let configs = fuzz::configs().unwrap();
-    let (mut compared, mut unknown, mut failures) = (0, 0, Vec::new());
-    for (_, case) in operations(&configs[0].1, small_types(), false) {
-        let func = &case.functions[0];
-        let text = func.display().to_string();
-        let mut types = func.signature.params.iter().chain(&func.signature.returns);
-        let is_wrong = insts(func).into_iter().any(|inst| interpret::is_wrong(func, inst));
-        if is_wrong || types.any(|param| param.value_type.bytes() > 16) {
-            continue;
-        }
-        for call in &case.calls {
-            let (found, args) = (interpreted(func, &call.args), &call.args);
-            compared += usize::from(found.is_some());
-            unknown += usize::from(found.is_none());
-            let wanted = without_nans(func, fuzz::expected(&case, call, Arithmetic::Ieee).0);
-            match found.map(|found| without_nans(func, found)) {
-                Some(found) if found != wanted => {
-                    failures.push(format!("{args:x?}: {wanted:x?}, interpreter {found:x?}\n{text}"));
-                    break;
-                }
-                _ => {}
-            }
-        }
-    }
-    failures.truncate(12);
-    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
-    println!("{compared} calls compared, {unknown} unknown to the interpreter");
-    assert!(
-        compared > 33_000,
-        "{compared} calls compared, {unknown} unknown to the interpreter"
-    );
+    let configs = Strategy::Scalars.configs().unwrap();
+    let all = operations(&configs[0].1, small_types(), false);
+    let compared = super::check(all.len() as u64, |number| {
+        let (_, case) = all.get(number as usize)?;
+        Some(agreements(case))
+    });
+    let compared: usize = compared.into_iter().sum();
+    println!("{compared} calls compared");
+    assert!(compared > 33_000, "{compared} calls compared");
 }
