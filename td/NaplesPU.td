@@ -36,6 +36,4 @@ def NaplesPU : Target {
   let Name = "naplespu";
   let Triple = "naplespu-unknown-none-elf";
   let DataLayout = "e-m:e-p:32:32";
-  let PointerBits = 32;
-  let LittleEndian = true;
 }

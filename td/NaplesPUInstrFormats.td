@@ -9,7 +9,6 @@ class NaplesPUInst<InstFormat fmt, dag outs, dag ins, string asm> : Instruction 
   // Bits that the decoder accepts with any value; the encoder writes those of Inst.
   bits<32> DecodeIgnored = 0;
 
-  let Namespace = "NaplesPU";
   let OutOperandList = outs;
   let InOperandList = ins;
   let AsmString = asm;

@@ -23,7 +23,7 @@ def imm16 : Operand<i32> {
 // The high and the low half of a symbol's address (relocations R_NPU_ABS_HIGH_LEA,
 // R_NPU_ABS_LOW_LEA) or a number.
 class AbsHalf : Operand<i32> {
-  let OperandType = "OPERAND_ABSOLUTE";
+  let IsSymbol = true;
   let FieldBits = 16;
   let SignificantBits = 16;
   let MinValue = -32768;
@@ -35,12 +35,10 @@ def abs_low  : AbsHalf;
 
 // Signed distance from the branch itself, in bytes; not scaled.
 def brtarget18 : SImmOperand<18> {
-  let OperandType = "OPERAND_PCREL";
   let Shape = "b";
 }
 // The J format has 24 bits for the distance, of which the hardware reads 18.
 class JumpTarget : SImmOperand<18> {
-  let OperandType = "OPERAND_PCREL";
   let FieldBits = 24;
   let Shape = "b";
 }
@@ -51,7 +49,6 @@ def calltarget18 : JumpTarget;
 def offset9 : SImmOperand<9>;
 
 class MemOperand<dag sub> : Operand<i32> {
-  let OperandType = "OPERAND_MEMORY";
   let MIOperandInfo = sub;
   let AsmFormat = "$off($base)";
   let Shape = "m";

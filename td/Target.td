@@ -53,7 +53,6 @@ def OtherVT : ClifType<"">;
 //===----------------------------------------------------------------------===//
 
 class Register<string asmName, int encoding, int dwarf> {
-  string Namespace = "";
   string AsmName = asmName;
   bits<6> HWEncoding = encoding;
   int DwarfNumber = dwarf;
@@ -72,7 +71,6 @@ class DAGOperand {
 
 class RegisterClass<string prefix, list<ValueType> regTypes, int spillSize, int spillAlign,
                     list<Register> memberList> : DAGOperand {
-  string Namespace = "";
   list<ValueType> RegTypes = regTypes;
   // In bytes.
   int SpillSize = spillSize;
@@ -102,7 +100,8 @@ def variable_ops;
 // sign-extends them if DecodeSigned is set.
 class Operand<ValueType ty> : DAGOperand {
   ValueType Type = ty;
-  string OperandType = "OPERAND_IMMEDIATE"; // OPERAND_PCREL, OPERAND_MEMORY, OPERAND_ABSOLUTE
+  // Whether it is a symbol's address or a part of one, which no pattern supplies.
+  bit IsSymbol = false;
   // Width of the field in the word. Bits above SignificantBits repeat the sign.
   int FieldBits = 0;
   int SignificantBits = 0;
@@ -130,7 +129,6 @@ class SImmOperand<int width> : Operand<i32> {
 //===----------------------------------------------------------------------===//
 
 class Instruction {
-  string Namespace = "";
   dag OutOperandList = (outs);
   dag InOperandList = (ins);
   string AsmString = "";
@@ -233,8 +231,6 @@ class CalleeSavedRegs<list<Register> saveList> {
 
 class Target {
   string Name = "";
-  string Triple = "";
+  string Triple;
   string DataLayout = "";
-  int PointerBits = 32;
-  bit LittleEndian = true;
 }

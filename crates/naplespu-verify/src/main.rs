@@ -44,7 +44,7 @@ struct Args {
     #[arg(long, value_name = "LEVEL", value_delimiter = ',', default_value = "none,speed")]
     level: Vec<String>,
 
-    /// Files of CLIF or folders, for rules that no family applies
+    /// Files of CLIF or folders, for short functions and for rules that no family applies
     #[arg(long, value_name = "PATH", default_value = "filetests")]
     files: Vec<PathBuf>,
 
@@ -182,8 +182,9 @@ fn rules(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
                 break;
             }
             let settings = format!("{level} {variant}");
-            let scope = if variant.is_empty() {
-                Scope::All
+            let is_optimized = variant.is_empty() && level != "none";
+            let scope = if is_optimized {
+                Scope::Rewritten
             } else {
                 Scope::NewRules
             };

@@ -72,11 +72,11 @@ impl Clif<'_> {
         }
     }
 
-    fn is_big(&self, flags: MemFlags) -> bool {
+    pub(super) fn is_big(&self, flags: MemFlags) -> bool {
         self.func.dfg.mem_flags[flags].endianness(Endianness::Little) == Endianness::Big
     }
 
-    fn swapped(&mut self, value: Term) -> Term {
+    pub(super) fn swapped(&mut self, value: Term) -> Term {
         let bytes = self.pool.width(value) / 8;
         let pieces: Vec<Term> = (0..bytes)
             .map(|at| self.pool.extract(8 * at + 7, 8 * at, value))

@@ -166,11 +166,20 @@ impl Clif<'_> {
                 vec![self.pool.concat(&[high, low])]
             }
             Opcode::Bitcast => {
-                let a = arg(self, 0)?;
+                let mut lanes = arg(self, 0)?;
                 if self.func.dfg.value_type(args[0]).bits() != ty.bits() {
                     return Err(Unsupported::inst("bitcast between sizes"));
                 }
-                self.recast(a, ty)
+                // As if a store wrote the value and a load of the same byte order read it.
+                let is_big = data.memflags().is_some_and(|flags| self.is_big(flags));
+                if is_big {
+                    lanes = lanes.into_iter().map(|lane| self.swapped(lane)).collect();
+                }
+                let mut result = self.recast(lanes, ty);
+                if is_big {
+                    result = result.into_iter().map(|lane| self.swapped(lane)).collect();
+                }
+                result
             }
             Opcode::Splat => {
                 let a = self.number(state, args[0])?;

@@ -219,23 +219,24 @@ impl Prover {
     }
 
     /// Compiles functions and proves those that apply rules that no function applied so far. With
-    /// `Scope::All`, short functions without loops are chosen like those of a family.
+    /// `Scope::Rewritten`, it also proves short functions without loops that the optimizer rewrites.
     pub fn functions(&mut self, functions: Vec<Function>, isa: &Arc<Isa>, settings: &str, scope: Scope) -> Counts {
         let (short, others): (Vec<Function>, _) = functions
             .into_iter()
-            .partition(|func| scope == Scope::All && is_short(func));
+            .partition(|func| scope == Scope::Rewritten && is_short(func));
         let instances = |functions: Vec<Function>| {
             let instance = |func| Instance {
                 func,
                 constant: None,
                 ty: types::INVALID,
-                is_distinct: true,
+                is_distinct: false,
             };
             functions.into_iter().map(instance).collect()
         };
         let mut counts = Counts::default();
-        self.all(instances(short), isa, settings, scope, &mut counts);
-        self.all(instances(others), isa, settings, Scope::NewRules, &mut counts);
+        self.all(instances(short.clone()), isa, settings, scope, &mut counts);
+        let all = short.into_iter().chain(others).collect();
+        self.all(instances(all), isa, settings, Scope::NewRules, &mut counts);
         counts
     }
 
@@ -425,14 +426,15 @@ impl Prover {
 /// The maximum number of instructions of a function of a file that is chosen for more than its rules.
 const SHORT: usize = 40;
 
-/// Returns whether a function has no loop, few instructions, and no access to memory with vectors.
+/// Returns whether a function has few instructions, no loop, no call, and no access to memory.
 fn is_short(func: &Function) -> bool {
     let position = |block| func.layout.blocks().position(|other| other == block);
     let mut insts = 0;
     for block in func.layout.blocks() {
         for inst in func.layout.block_insts(block) {
             insts += 1;
-            if func.dfg.insts[inst].memflags().is_some() && func.dfg.ctrl_typevar(inst).is_vector() {
+            let opcode = func.dfg.insts[inst].opcode();
+            if opcode.can_load() || opcode.can_store() || opcode.is_call() {
                 return false;
             }
         }

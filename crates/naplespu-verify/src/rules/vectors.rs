@@ -164,9 +164,13 @@ fn to_other_types() -> Vec<Instance> {
         (types::I32X4, types::I16X8),
     ];
     for (from, to) in casts {
-        for is_changed in [false, true] {
+        for (endianness, is_changed) in [
+            (Endianness::Little, false),
+            (Endianness::Little, true),
+            (Endianness::Big, false),
+        ] {
             let mut small = Small::default();
-            let flags = MemFlagsData::new().with_endianness(Endianness::Little);
+            let flags = MemFlagsData::new().with_endianness(endianness);
             let x = loaded(&mut small, from);
             let mut value = small.cursor().ins().bitcast(to, flags, x);
             if is_changed && to.is_int() {

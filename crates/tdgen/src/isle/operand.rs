@@ -22,8 +22,7 @@ impl<'a> OperandKind<'a> {
     /// Returns the kind of this record; `None` if no ISLE term can construct such an operand.
     pub fn of(record: Record<'a>) -> Result<Option<Self>, Fault> {
         let letter = letter(record)?;
-        let symbolic = record.field("OperandType").is_some()
-            && record.string("OperandType").map_err(access)? == "OPERAND_ABSOLUTE";
+        let symbolic = record.field("IsSymbol").is_some() && record.bit("IsSymbol").map_err(access)?;
         let isle_type = if record.is_a("PseudoOperand") {
             Some(record.string("IsleType").map_err(access)?)
         } else {
