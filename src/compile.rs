@@ -48,7 +48,7 @@ pub fn run(
     legalize::run(&mut ctx.func, isa, &opcodes)?;
     let expanded = intrinsics::expand(&mut ctx.func, isa);
     handlers.restore(&mut ctx.func);
-    stages.done(Step::Legalize);
+    stages.keep(Stage::Legalize, || ctx.func.display().to_string());
     opt::run(ctx, isa, ctrl, &mut stages)?;
     intrinsics::finish(&mut ctx.func, &expanded);
     stages.keep(Stage::Opt, || ctx.func.display().to_string());

@@ -107,6 +107,8 @@ named! {
 named! {
     /// A stage of the pipeline after which a function can be printed.
     Stage: "stage" {
+        /// CLIF after legalization and the expansion of intrinsics, before the optimizer.
+        Legalize = "legalize",
         /// CLIF with integer compares in place of compares of floats with constants.
         Compares = "compares",
         /// CLIF simplified by upper bounds of integers.

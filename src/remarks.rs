@@ -30,7 +30,7 @@ impl fmt::Display for LoopRemark {
 #[non_exhaustive]
 pub enum LoopOutcome {
     /// The loop executes sixteen iterations at a time.
-    Vectorised(Vectorised),
+    Vectorized(Vectorized),
     /// The loop is unchanged.
     Scalar(Reason),
 }
@@ -38,8 +38,8 @@ pub enum LoopOutcome {
 impl fmt::Display for LoopOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Vectorised(how) => write!(f, "vectorised: {how}"),
-            Self::Scalar(reason) => write!(f, "not vectorised: {reason}"),
+            Self::Vectorized(how) => write!(f, "vectorized: {how}"),
+            Self::Scalar(reason) => write!(f, "not vectorized: {reason}"),
         }
     }
 }
@@ -47,7 +47,7 @@ impl fmt::Display for LoopOutcome {
 /// How a loop was vectorized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Vectorised {
+pub struct Vectorized {
     /// The number of iterations that are executed at a time.
     pub lanes: u32,
     /// The trip count, if it is constant.
@@ -67,7 +67,7 @@ pub struct Vectorised {
     pub vector_cost: u32,
 }
 
-impl fmt::Display for Vectorised {
+impl fmt::Display for Vectorized {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} iterations at a time", self.lanes)?;
         match self.trip_count {
@@ -180,7 +180,7 @@ impl fmt::Display for Reason {
             Self::Alignment(opcode) => write!(f, "a `{opcode}` is not aligned as vectors have to be"),
             Self::NoArrays => write!(f, "it reads and writes no array"),
             Self::TooFewIterations(most) => write!(f, "its trip count is at most {most}"),
-            Self::ManyLoops(loops) => write!(f, "{loops} loops of the function are vectorised already"),
+            Self::ManyLoops(loops) => write!(f, "{loops} loops of the function are vectorized already"),
             Self::Cost { vector, scalar } => write!(
                 f,
                 "about {vector} instructions with vectors are not worth it in place of {scalar}"

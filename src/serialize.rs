@@ -16,7 +16,7 @@ use crate::code::{
     RelocTarget, SrcLocRange, StackMap, StackMapEntry, Trap,
 };
 use crate::passes::Stage;
-use crate::remarks::{LoopOutcome, LoopRemark, Reason, Vectorised};
+use crate::remarks::{LoopOutcome, LoopRemark, Reason, Vectorized};
 use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::{
     Block, DebugTag, ExceptionTag, ExternalName, Inst, KnownSymbol, LibCall, Opcode, SourceLoc, StackSlot, TrapCode,
@@ -336,7 +336,7 @@ structs! {
         size incoming_args tail_args popped saved spills stack_slots outgoing_args frame_pointer
     }
     LoopRemark { header srcloc outcome }
-    Vectorised { lanes trip_count reductions unaligned_loads alignment_check overlap_checks scalar_cost vector_cost }
+    Vectorized { lanes trip_count reductions unaligned_loads alignment_check overlap_checks scalar_cost vector_cost }
 }
 
 /// An enum is serialized as a number and the fields of the variant.
@@ -372,7 +372,7 @@ enums! {
     DebugTagPos { 0 = Post, 1 = Pre, }
     LabelLoc { 0 = Reg(reg), 1 = Stack(offset), }
     DebugTag { 0 = User(number), 1 = StackSlot(slot), }
-    LoopOutcome { 0 = Vectorised(how), 1 = Scalar(reason), }
+    LoopOutcome { 0 = Vectorized(how), 1 = Scalar(reason), }
     Reason {
         0 = NotCounted,
         1 = Counter(ty, step),
@@ -500,7 +500,7 @@ mod tests {
             outcome: LoopOutcome::Scalar(Reason::Cost { vector: 7, scalar: 5 }),
         });
         round_trips(LoopOutcome::Scalar(Reason::Operation(Opcode::Fma, types::F32X16)));
-        round_trips(Some(Vectorised {
+        round_trips(Some(Vectorized {
             lanes: 16,
             trip_count: Some(1 << 40),
             reductions: 1,

@@ -93,8 +93,6 @@ pub(crate) enum Step {
     Verify,
     /// Validation of target limits.
     Validate,
-    /// Legalization and intrinsics.
-    Legalize,
     /// Removal of unreachable code, constant block parameters and aliases, merging of blocks, and
     /// control flow.
     Clean,
@@ -118,7 +116,6 @@ impl Step {
         match self {
             Self::Verify => "verify",
             Self::Validate => "validate",
-            Self::Legalize => "legalize",
             Self::Clean => "clean",
             Self::Egraph => "egraph",
             Self::Loops => "loops",

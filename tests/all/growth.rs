@@ -190,16 +190,16 @@ fn array_loops(count: usize) -> Function {
 /// The vectorizer examines all loops again after each vectorized loop, so the number of vectorized
 /// loops is limited. The remarks on the other loops contain this reason.
 #[test]
-fn not_all_of_many_loops_are_vectorised() {
+fn not_all_of_many_loops_are_vectorized() {
     let isa = target("speed", "backtracking", 0);
     let mut ctx = Context::for_function(array_loops(70));
     let code = isa.compile(&mut ctx, &mut ControlPlane::default()).unwrap();
-    let vectorised = |remark: &&LoopRemark| matches!(remark.outcome, LoopOutcome::Vectorised(_));
-    assert_eq!(code.loops.iter().filter(vectorised).count(), 64);
+    let vectorized = |remark: &&LoopRemark| matches!(remark.outcome, LoopOutcome::Vectorized(_));
+    assert_eq!(code.loops.iter().filter(vectorized).count(), 64);
     let others: Vec<LoopOutcome> = code
         .loops
         .iter()
-        .filter(|remark| !vectorised(remark))
+        .filter(|remark| !vectorized(remark))
         .map(|remark| remark.outcome.clone())
         .collect();
     assert_eq!(others, vec![LoopOutcome::Scalar(Reason::ManyLoops(64)); 6]);

@@ -20,6 +20,7 @@ use cranelift_naplespu::{CodeCache, CompileError, CompiledCode, Isa, Stage};
 use naplespu_jit::{DefineError, Program, RunError, function_name};
 use naplespu_reader::config::{Config, FileConfigs, ForcedTarget, SettingError};
 use naplespu_reader::diagnostic::Diagnostic;
+use naplespu_reader::function_text;
 use naplespu_reader::panics::{Panic, PanicIn, caught};
 use naplespu_reader::parse::{ClifFile, FunctionCase};
 use std::collections::HashMap;
@@ -158,7 +159,7 @@ impl FileTest<'_> {
             self.configs.list.clone()
         };
         match subtest {
-            Subtest::Cat => self.print(|func| func.display().to_string()),
+            Subtest::Cat => self.print(function_text),
             Subtest::PrintCfg => self.print(|func| CFGPrinter::new(func).to_string()),
             Subtest::Interpret => self.interpret(),
             Subtest::Verifier => configs.iter().for_each(|c| self.verifier(c)),

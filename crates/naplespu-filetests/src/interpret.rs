@@ -3,6 +3,7 @@
 //! The interpreter's own driver recurses on the host stack for each call and has no limit on
 //! memory. This driver keeps the calls in a list, so that no program can crash the process.
 
+use super::lanes::{has_wide, is_wide};
 use super::lines::CallError;
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{Function, Inst, LibCall, Opcode, TrapCode, types};
@@ -13,6 +14,7 @@ use cranelift_interpreter::state::State;
 use cranelift_interpreter::step::{ControlFlow, CraneliftTrap, step};
 use cranelift_interpreter::value::DataValueExt;
 use naplespu_reader::panics::{Panic, PanicIn, caught};
+use std::collections::HashSet;
 use std::error::Error;
 use std::fmt;
 
@@ -30,8 +32,10 @@ pub enum InterpretError {
     UnknownFunction(String),
     /// The arguments do not fit the signature.
     Arguments,
-    /// A parameter or result is a vector that Cranelift cannot represent as a value.
+    /// A function has vectors that Cranelift cannot represent as values.
     WideVectors,
+    /// A function has vectors of dynamic size.
+    DynamicVectors,
     /// The program trapped.
     Trap {
         /// The trap code, if the trap has one.
@@ -56,6 +60,7 @@ impl fmt::Display for InterpretError {
             Self::UnknownFunction(name) => write!(f, "function {name} does not exist"),
             Self::Arguments => f.write_str("the arguments do not match the signature"),
             Self::WideVectors => f.write_str("the interpreter does not support vectors of more than 128 bits"),
+            Self::DynamicVectors => f.write_str("the interpreter does not support vectors of dynamic size"),
             Self::Trap { message, .. } => write!(f, "trap: {message}"),
             Self::Steps(limit) => write!(f, "no result after {limit} instructions"),
             Self::Stack => f.write_str("stack overflow"),
@@ -75,7 +80,7 @@ impl From<InterpretError> for CallError {
                 code: code.to_string(),
                 message,
             },
-            InterpretError::WideVectors => Self::Refused(message),
+            InterpretError::WideVectors | InterpretError::DynamicVectors => Self::Refused(message),
             InterpretError::Panicked(panic) => Self::Panicked(PanicIn::Interpreter, panic),
             _ => Self::Failed(message),
         }
@@ -122,9 +127,6 @@ pub fn call(
     let entry = store
         .get_by_name(name)
         .ok_or_else(|| InterpretError::UnknownFunction(name.to_owned()))?;
-    if super::lanes::has_wide(&entry.signature) {
-        return Err(InterpretError::WideVectors);
-    }
     match caught(|| run(store.clone(), entry, args, max_steps)) {
         Ok(result) => result,
         Err(panic) => Err(InterpretError::Panicked(panic)),
@@ -206,9 +208,26 @@ fn run<'a>(
 struct Live {
     values: usize,
     stack: u64,
+    /// The functions whose types are supported.
+    checked: HashSet<*const Function>,
 }
 
 impl Live {
+    /// Refuses a function with vectors that the interpreter panics at.
+    fn check_types(&mut self, function: &Function) -> Result<(), InterpretError> {
+        if !self.checked.insert(function) {
+            return Ok(());
+        }
+        if !function.dfg.dynamic_types.is_empty() {
+            return Err(InterpretError::DynamicVectors);
+        }
+        let mut types = function.dfg.values().map(|value| function.dfg.value_type(value));
+        if types.any(is_wide) || has_wide(&function.signature) {
+            return Err(InterpretError::WideVectors);
+        }
+        Ok(())
+    }
+
     /// Creates a frame and returns the first instruction.
     fn enter<'a>(
         &mut self,
@@ -216,6 +235,7 @@ impl Live {
         function: &'a Function,
         args: &[DataValue],
     ) -> Result<Option<Inst>, InterpretError> {
+        self.check_types(function)?;
         self.values += function.dfg.num_values();
         self.stack += u64::from(function.fixed_stack_size());
         if self.values > MAX_VALUES || self.stack > MAX_STACK {
@@ -318,6 +338,12 @@ mod tests {
             interpret(trap, "%f", &[]),
             Err(InterpretError::Trap { code: Some(_), .. })
         ));
+        let dynamic = "function %f(i32) {\n gv0 = dyn_scale_target_const.i32x4\n dt0 = i32x4*gv0\n\
+                       block0(v0: i32):\n v1 = splat.dt0 v0\n return\n}";
+        let zero = [DataValue::I32(0)];
+        assert_eq!(interpret(dynamic, "%f", &zero), Err(InterpretError::DynamicVectors));
+        let wide = "function %f(i32) {\nblock0(v0: i32):\n v1 = splat.i32x16 v0\n return\n}";
+        assert_eq!(interpret(wide, "%f", &zero), Err(InterpretError::WideVectors));
         let unknown = "function %f() {\n fn0 = %g()\nblock0:\n call fn0()\n return\n}";
         assert!(matches!(
             interpret(unknown, "%f", &[]),

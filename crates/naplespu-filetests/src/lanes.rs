@@ -9,7 +9,8 @@ use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{AbiParam, Signature, Type};
 use naplespu_jit::host_types;
 
-fn is_wide(ty: Type) -> bool {
+/// Returns whether the type is a vector that Cranelift cannot represent as a value.
+pub(crate) fn is_wide(ty: Type) -> bool {
     host_types(ty).count() > 1
 }
 

@@ -316,7 +316,8 @@ impl<'a> Call<'a> {
     ) -> Result<(), RunError> {
         self.machine.refill_registers(self.thread);
         let thread = self.machine.thread_mut(self.thread);
-        thread.set_mask(u16::MAX);
+        // This also sets the lane mask.
+        thread.set_scalar(SReg::RM, u16::MAX.into());
         thread.set_status(npu_sim::Status::new(ThreadStatus::Running as u32));
         for reg in npu_mc::cc::CALLEE_SAVED {
             match *reg {

@@ -334,20 +334,55 @@ pub struct StuckThread {
 
 impl fmt::Display for StuckThread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write(f, &Location::to_string)
+        self.write(f, &[self.thread], &Location::to_string)
     }
 }
 
+/// Groups threads whose waits differ only in the thread. Returns the first thread of each group
+/// with the numbers of all of them.
+fn equal_waits(threads: &[StuckThread]) -> Vec<(&StuckThread, Vec<usize>)> {
+    let mut groups: Vec<(&StuckThread, Vec<usize>)> = Vec::new();
+    for stuck in threads {
+        let same = |first: &StuckThread| {
+            let moved = StuckThread {
+                thread: first.thread,
+                ..stuck.clone()
+            };
+            moved == *first
+        };
+        match groups.iter_mut().find(|(first, _)| same(first)) {
+            Some((_, numbers)) => numbers.push(stuck.thread),
+            None => groups.push((stuck, vec![stuck.thread])),
+        }
+    }
+    groups
+}
+
+/// Formats ascending numbers, with a range for three or more in a row: `0-2, 5`.
+fn ranges(numbers: &[usize]) -> String {
+    let parts = numbers.chunk_by(|a, b| a + 1 == *b).map(|row| match row {
+        [first, _, .., last] => format!("{first}-{last}"),
+        few => few.iter().map(usize::to_string).collect::<Vec<_>>().join(", "),
+    });
+    parts.collect::<Vec<_>>().join(", ")
+}
+
 impl StuckThread {
-    fn write(&self, f: &mut fmt::Formatter<'_>, place: &dyn Fn(&Location) -> String) -> fmt::Result {
+    /// Writes the wait of this thread, for all threads with these numbers.
+    fn write(&self, f: &mut fmt::Formatter<'_>, numbers: &[usize], place: &dyn Fn(&Location) -> String) -> fmt::Result {
         let Self {
-            thread,
             barrier,
             arrived,
             expected,
             at,
+            ..
         } = self;
-        write!(f, "thread {thread} waits{} at barrier {barrier}", place(at))?;
+        let [noun, verb] = match numbers {
+            [_] => ["thread", "waits"],
+            _ => ["threads", "wait"],
+        };
+        let numbers = ranges(numbers);
+        write!(f, "{noun} {numbers} {verb}{} at barrier {barrier}", place(at))?;
         match expected {
             0 => f.write_str(", which opened for another id with the same counter"),
             _ => write!(f, ", {arrived} of {expected} arrived"),
@@ -476,9 +511,9 @@ impl fmt::Display for Placed<'_> {
             }
             RunError::Deadlock(threads) => {
                 f.write_str("the threads wait for each other")?;
-                for thread in threads {
+                for (first, numbers) in equal_waits(threads) {
                     f.write_str("; ")?;
-                    thread.write(f, place)?;
+                    first.write(f, &numbers, place)?;
                 }
                 Ok(())
             }

@@ -5,7 +5,7 @@
 //! [`ClifFile::parse`] splits a file into its `test`, `set`, `target` and `feature` lines, its
 //! functions, and the comments of each. Errors are in [`ClifFile::faults`] with their positions;
 //! the valid parts are still available. [`config::FileConfigs`] creates the targets of the header
-//! lines.
+//! lines. [`function_text`] writes a function.
 //!
 //! # Invariants
 //!
@@ -21,7 +21,9 @@ pub mod diagnostic;
 pub mod header;
 pub mod panics;
 pub mod parse;
+pub mod write;
 
 pub use config::{Config, ForcedTarget};
 pub use diagnostic::{Diagnostic, Source};
 pub use parse::{ClifFile, FunctionCase};
+pub use write::function_text;

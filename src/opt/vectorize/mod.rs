@@ -61,7 +61,7 @@ impl Done {
     pub fn changed(&self) -> bool {
         self.remarks
             .iter()
-            .any(|remark| matches!(remark.outcome, LoopOutcome::Vectorised(_)))
+            .any(|remark| matches!(remark.outcome, LoopOutcome::Vectorized(_)))
     }
 }
 
@@ -74,7 +74,7 @@ pub fn run(ctx: &mut Context, isa: &Isa) -> Result<Done, CompileError> {
     let legality = Legality::new(isa.flags(), isa.settings());
     let mut done = Done::default();
     let mut seen: FxHashSet<Block> = FxHashSet::default();
-    let mut vectorised = 0;
+    let mut vectorized = 0;
     // A change of one loop invalidates the information about the others.
     loop {
         let loops = loops::find(ctx);
@@ -86,14 +86,14 @@ pub fn run(ctx: &mut Context, isa: &Isa) -> Result<Done, CompileError> {
             if !seen.insert(lp.header) {
                 continue;
             }
-            let plan = if vectorised < MAX_LOOPS {
+            let plan = if vectorized < MAX_LOOPS {
                 Plan::of(ctx, legality, &loops, &ranges, lp)
             } else {
                 Err(Reason::ManyLoops(MAX_LOOPS))
             };
             let outcome = match plan {
                 Ok(plan) => {
-                    vectorised += 1;
+                    vectorized += 1;
                     let made = emit::run(&mut ctx.func, &plan)?;
                     if isa.checks_loops() {
                         check::check(&ctx.func, &loops, lp, &made)?;
@@ -104,7 +104,7 @@ pub fn run(ctx: &mut Context, isa: &Isa) -> Result<Done, CompileError> {
                     if !summary.alignment_check && summary.overlap_checks == 0 {
                         done.remainders.insert(lp.header);
                     }
-                    LoopOutcome::Vectorised(summary)
+                    LoopOutcome::Vectorized(summary)
                 }
                 Err(reason) => LoopOutcome::Scalar(reason),
             };

@@ -8,7 +8,7 @@ use super::shape::{ParamValue, Shape};
 use super::values::{self, ITERATIONS_PER_VECTOR, Kind, Values};
 use crate::error::CompileError;
 use crate::legalize::Legality;
-use crate::remarks::{Reason, Vectorised};
+use crate::remarks::{Reason, Vectorized};
 use crate::shape::vector_of;
 use clif_opt::loops::{self, InductionVariable, NaturalLoop, Ranges};
 use cranelift_codegen::Context;
@@ -72,7 +72,7 @@ pub struct Plan {
     /// The stack slots that must be aligned to cache lines.
     pub aligned_slots: Vec<StackSlot>,
     /// The summary for remarks.
-    pub summary: Vectorised,
+    pub summary: Vectorized,
 }
 
 impl Plan {
@@ -180,7 +180,7 @@ impl Plan {
         );
         costs.decide(iterations, most)?;
         let unaligned = |access: &&Access| matches!(access.form, Form::TwoLines(_));
-        let summary = Vectorised {
+        let summary = Vectorized {
             lanes: ITERATIONS_PER_VECTOR as u32,
             trip_count: known,
             reductions: reductions.len(),

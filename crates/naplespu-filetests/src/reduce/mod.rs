@@ -20,7 +20,7 @@ pub use edit::{constant, insts, remove};
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::settings;
 use cranelift_naplespu::verify_function;
-use naplespu_reader::ClifFile;
+use naplespu_reader::{ClifFile, function_text};
 use std::fmt;
 
 /// A function and its run lines.
@@ -86,7 +86,7 @@ impl fmt::Display for Candidate {
             if number > 0 || !self.header.is_empty() {
                 writeln!(f)?;
             }
-            write!(f, "{}", piece.func.display())?;
+            f.write_str(&function_text(&piece.func))?;
             for line in &piece.lines {
                 writeln!(f, "{line}")?;
             }

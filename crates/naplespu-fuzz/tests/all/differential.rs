@@ -64,9 +64,9 @@ fn effects(case: &Case, isa: &Isa) -> BTreeSet<&'static str> {
         ("unrolled", text(Stage::Selects) != text(Stage::Unroll)),
     ];
     for remark in &code.loops {
-        if let LoopOutcome::Vectorised(how) = &remark.outcome {
+        if let LoopOutcome::Vectorized(how) = &remark.outcome {
             all.extend([
-                ("vectorised", true),
+                ("vectorized", true),
                 ("checked", how.alignment_check && how.overlap_checks > 0),
                 ("unaligned", how.unaligned_loads > 0),
                 ("reductions", how.reductions > 0),
@@ -86,7 +86,7 @@ fn loops_reach_the_passes() {
     let effects = |seed| effects(&Strategy::Loops.case(&fuzz::bytes(seed), speed).unwrap(), speed);
     let all: Vec<BTreeSet<&str>> = (0..200).map(effects).collect();
     for (name, least) in [
-        ("vectorised", 30),
+        ("vectorized", 30),
         ("checked", 10),
         ("unaligned", 8),
         ("reductions", 8),

@@ -10,7 +10,7 @@ use cranelift_naplespu::{CompileError, Isa, Pass, Stage, StageRequest, timing};
 use naplespu_jit::parallel::Worker;
 use naplespu_object::{CompileOrModule, NpuObjectModule, ObjectError};
 use naplespu_reader::panics::caught;
-use naplespu_reader::{ClifFile, Diagnostic, FunctionCase};
+use naplespu_reader::{ClifFile, Diagnostic, FunctionCase, function_text};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
@@ -188,6 +188,13 @@ pub fn run(args: &Args) -> Outcome {
     let mut out = Vec::new();
     timing::set_enabled(args.time_passes);
     let compiled = input::compile_all(&file, |worker, case| compile(&isa, worker, &case.func, &shown))?;
+    if args.explain == [Matter::Loops] {
+        if !isa.runs(Pass::Vectorize) {
+            output::report("note: no loop is reported: the pass `vectorize` does not run; it needs opt_level=speed\n");
+        } else if !shown.has_others() && compiled.iter().all(|(text, _)| text.is_empty()) {
+            output::report("note: no function has a loop\n");
+        }
+    }
     for (case, (bytes, unresolved)) in file.functions.iter().zip(compiled) {
         if unresolved > 0 && shown.forms.contains(&Form::Bytes) {
             output::report(&format!(
@@ -247,6 +254,13 @@ struct Shown {
     raw: bool,
 }
 
+impl Shown {
+    /// Returns whether anything is shown besides the loops.
+    fn has_others(&self) -> bool {
+        self.disassembly || self.rules || !self.forms.is_empty()
+    }
+}
+
 /// Returns one function in the requested forms, in pipeline order, and the number of unresolved
 /// references in its bytes.
 fn compile(isa: &Isa, worker: &mut Worker, func: &Function, shown: &Shown) -> Result<(Vec<u8>, usize), CompileError> {
@@ -285,7 +299,7 @@ fn compile(isa: &Isa, worker: &mut Worker, func: &Function, shown: &Shown) -> Re
     }
     for &form in &shown.forms {
         let part = match (form, form.stage()) {
-            (Form::Clif, _) => func.display().to_string(),
+            (Form::Clif, _) => function_text(func),
             (Form::Bytes, _) => hex_words(&code.bytes),
             (_, Some(stage)) => code
                 .stages

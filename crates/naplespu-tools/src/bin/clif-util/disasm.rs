@@ -137,6 +137,16 @@ pub fn read_image(path: &std::path::Path, format: FormatArg, base: u32) -> Resul
             report_image(&name, &bytes, errors, Some(format!("this is not an image; {advice}")));
             return Err(Stop::Reported);
         }
+        let advice = match std::path::Path::new(&name)
+            .extension()
+            .and_then(|ending| ending.to_str())
+        {
+            Some("clif") => "`run` executes CLIF, and `disasm` and `compile` show its code",
+            Some("s") => "`asm` makes an image of it",
+            Some("wasm" | "wat") => "`wasm` runs it",
+            Some("o" | "a") => "`link` makes a program of it",
+            _ => advice,
+        };
         return Err(Stop::Fault(format!(
             "{name}: not an image, it seems to be {kind}; {advice}"
         )));

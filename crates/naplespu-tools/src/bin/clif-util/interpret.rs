@@ -46,8 +46,11 @@ fn run_file(args: &Args, path: &Path, summary: &mut Summary) -> Outcome {
         for printed in &line.printed {
             text += &format!("{printed}\n");
         }
-        if args.verbose || line.verdict == Verdict::Refused {
-            text += &format!("{}:{}: {}: {}\n", file.source.name, line.line, line.verdict, line.text);
+        let place = format!("{}:{}", file.source.name, line.line);
+        if line.verdict == Verdict::Refused {
+            text += &format!("{place}: refused: {}: {}\n", line.text, line.reason);
+        } else if args.verbose {
+            text += &format!("{place}: {}: {}\n", line.verdict, line.text);
         }
     }
     output::print(text.as_bytes())?;

@@ -134,7 +134,10 @@ fn layout(name: &str) -> Result<MemoryLayout, Stop> {
         "alveo" => return Ok(MemoryLayout::ALVEO),
         _ => {}
     }
-    let (name, bytes) = input::read(name.as_ref())?;
+    let (name, bytes) = input::read(name.as_ref()).map_err(|stop| match stop {
+        Stop::Fault(text) => Stop::Fault(format!("--layout names neither `default`, `alveo` nor a file: {text}")),
+        other => other,
+    })?;
     let fault = |what: String| Stop::Fault(format!("{name}: {what}"));
     let text = String::from_utf8(bytes).map_err(|_| fault("not UTF-8 text".to_owned()))?;
     let table: toml::Table = text

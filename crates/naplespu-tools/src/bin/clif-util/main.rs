@@ -190,12 +190,19 @@ fn usage(error: &clap::Error) -> ExitCode {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => return ExitCode::SUCCESS,
         _ => {}
     }
+    let args: Vec<OsString> = std::env::args_os().collect();
+    if error.kind() == ErrorKind::MissingRequiredArgument
+        && args.get(1).is_some_and(|name| name == "wasm")
+        && args.iter().any(|arg| arg == "--invoke")
+    {
+        output::report("\ntip: FILE goes before --invoke, which takes all arguments up to the next option\n");
+    }
     if !error.to_string().contains("Usage:") {
         let mut command = Cli::command();
         command.build();
-        let name = std::env::args().nth(1).unwrap_or_default();
+        let name = args.get(1).cloned().unwrap_or_default();
         let mut usage = command.render_usage();
-        if let Some(subcommand) = command.find_subcommand_mut(&name) {
+        if let Some(subcommand) = command.find_subcommand_mut(name) {
             usage = subcommand.render_usage();
         }
         output::report(&format!("\n{usage}\n"));

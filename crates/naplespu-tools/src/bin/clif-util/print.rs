@@ -3,6 +3,7 @@
 
 use crate::{Outcome, input, output};
 use cranelift_codegen::cfg_printer::CFGPrinter;
+use naplespu_reader::function_text;
 use std::path::PathBuf;
 
 /// Files to print.
@@ -21,7 +22,7 @@ pub fn cat(args: &Args) -> Outcome {
             if !text.is_empty() {
                 text.push('\n');
             }
-            text += &case.func.display().to_string();
+            text += &function_text(&case.func);
         }
     }
     output::print(text.as_bytes())

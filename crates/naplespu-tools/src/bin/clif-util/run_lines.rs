@@ -15,6 +15,10 @@ pub fn in_files(files: &[PathBuf], mut run_file: impl FnMut(&Path, &mut Summary)
     for path in files {
         match run_file(path, &mut summary) {
             outcome @ (Ok(()) | Err(Stop::Reported | Stop::Panicked)) => sum = worse(sum, outcome),
+            Err(Stop::Fault(text)) => {
+                output::report(&format!("error: {text}\n"));
+                sum = worse(sum, Err(Stop::Reported));
+            }
             Err(stop) => return Err(stop),
         }
     }

@@ -19,6 +19,9 @@ use std::sync::Arc;
 /// All threads call the function at once with the same arguments. Each has its part of the shadow
 /// stack.
 #[derive(clap::Args)]
+#[command(
+    override_usage = "clif-util wasm [OPTIONS] <FILE> [PROGRAM_ARG]...\n       clif-util wasm [OPTIONS] <FILE> --invoke <NAME> [ARG]..."
+)]
 pub struct Args {
     /// A module, binary or as text; `-` is standard input
     #[arg(value_name = "FILE")]

@@ -6,6 +6,7 @@ use std::process::Command;
 /// The documents whose command lines are run.
 const DOCUMENTS: &[&str] = &[
     "getting-started.md",
+    "cli.md",
     "kernels.md",
     "embedding.md",
     "td.md",

@@ -85,13 +85,13 @@ pub fn reached(module: &[u8], name: &str) -> (bool, bool) {
         store.load(module).unwrap();
         let npu = store.module();
         let code = npu.code(npu.function_by_name(name).unwrap()).unwrap();
-        let is_vector = |remark: &LoopRemark| matches!(remark.outcome, LoopOutcome::Vectorised(_));
+        let is_vector = |remark: &LoopRemark| matches!(remark.outcome, LoopOutcome::Vectorized(_));
         (code.loops.iter().any(is_vector), code.bytes.clone())
     };
     let speed = target("speed");
-    let (vectorised, code) = compiled(speed.clone());
+    let (vectorized, code) = compiled(speed.clone());
     let (_, without) = compiled(Arc::new(speed.without_pass(Pass::Versioning)));
-    (vectorised, code != without)
+    (vectorized, code != without)
 }
 
 /// # Errors

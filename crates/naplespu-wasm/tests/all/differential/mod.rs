@@ -223,24 +223,24 @@ fn compiled_loops_do_what_they_do_on_the_host() {
 
 /// The loops trigger the passes that they test.
 #[test]
-fn compiled_loops_are_vectorised_and_versioned() {
-    let (mut vectorised, mut versioned) = (0, 0);
+fn compiled_loops_are_vectorized_and_versioned() {
+    let (mut vectorized, mut versioned) = (0, 0);
     let programs = 25;
     for number in 0..programs {
         let module = wat::parse_str(compiled::Program::new(number).module()).unwrap();
         for name in ["wasm.g0", "wasm.g1"] {
             let (vector, version) = device::reached(&module, name);
-            vectorised += usize::from(vector);
+            vectorized += usize::from(vector);
             versioned += usize::from(version);
         }
     }
     println!(
-        "of {} functions: {vectorised} vectorised, {versioned} versioned",
+        "of {} functions: {vectorized} vectorized, {versioned} versioned",
         2 * programs
     );
     assert!(
-        vectorised >= 6 && versioned >= 30,
-        "of {} functions: {vectorised} vectorised, {versioned} versioned",
+        vectorized >= 6 && versioned >= 30,
+        "of {} functions: {vectorized} vectorized, {versioned} versioned",
         2 * programs
     );
 }

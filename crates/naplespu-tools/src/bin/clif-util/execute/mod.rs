@@ -34,12 +34,12 @@ pub struct ExecuteArgs {
     quantum: u32,
 
     /// Random turns: which thread is next, and for how many instructions, up to the quantum
-    #[arg(long, value_name = "SEED", conflicts_with = "timing")]
+    #[arg(long, value_name = "SEED", value_parser = parse_number, conflicts_with = "timing")]
     random_turns: Option<u64>,
 
     /// Maximum number of instructions of the program, line or call, all threads together; by
     /// default one thousand million in `sim`, 200 million in `run`, and unlimited in `wasm`
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_number)]
     pub max_steps: Option<u64>,
 
     /// Simulate without data caches: every store is visible at once, without a flush, and the run
@@ -219,13 +219,21 @@ fn parse_threads(text: &str) -> Result<Threads, String> {
     }
 }
 
+fn parse_number(text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| format!("`{text}` is not a decimal number below 2^64"))
+}
+
 fn parse_control(text: &str) -> Result<(ControlRegister, u32), String> {
     let (name, value) = text
         .split_once('=')
         .ok_or_else(|| format!("`{text}` is not of the form REGISTER=VALUE"))?;
     let by_number = name.parse().ok().and_then(ControlRegister::from_number);
     let register = by_number.or_else(|| ControlRegister::ALL.iter().copied().find(|r| r.name() == name));
-    let register = register.ok_or_else(|| format!("there is no control register `{name}`"))?;
+    let register = register.ok_or_else(|| {
+        let known: Vec<&str> = ControlRegister::ALL.iter().map(|register| register.name()).collect();
+        format!("there is no control register `{name}`; there are {}", known.join(", "))
+    })?;
     Ok((register, parse_address(value)?))
 }
 

@@ -23,7 +23,7 @@ impl<P: Places> Session<P> {
     /// Creates a session for a program.
     pub fn new(args: &ExecuteArgs, places: P) -> Result<Self, Stop> {
         if args.timing().is_none() && args.trace.as_ref().is_some_and(|trace| trace.needs_timing()) {
-            return Err(Stop::Fault(
+            return Err(Stop::Usage(
                 "a trace for a viewer shows cycles, so it needs --timing".to_owned(),
             ));
         }
