@@ -9,8 +9,7 @@
 //! More than half of the functions are tame: they avoid opcodes and types that this target refuses.
 //! The others use everything, and nearly all of them are refused.
 
-use crate::instruction::{CONVENTIONS, Generator, straight_opcodes, types_of};
-use crate::programs::Style;
+use crate::instruction::{CONVENTIONS, Generator, Style, straight_opcodes, types_of};
 use crate::random::Dice;
 use cranelift_codegen::entity::{PrimaryMap, SecondaryMap};
 use cranelift_codegen::ir::entities::AnyEntity;

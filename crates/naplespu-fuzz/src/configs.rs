@@ -1,6 +1,6 @@
 //! The compilers under test.
 
-use crate::Strategy;
+use crate::programs::Strategy;
 use cranelift_naplespu::Isa;
 use npu_mc::errata::Erratum;
 use std::sync::Arc;

@@ -7,16 +7,84 @@
 //! `cranelift-interpreter`, if the interpreter supports it.
 
 use crate::lane::{Arithmetic, operate, overflowing, signed, truncate};
-use crate::{Call, Case};
+use crate::random::bytes;
+use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{
-    AliasRegion, Block, BlockArg, BlockCall, FuncRef, Function, Inst, InstructionData, MemFlagsData, Opcode, TrapCode,
-    Type, Value, types,
+    AbiParam, AliasRegion, Block, BlockArg, BlockCall, FuncRef, Function, Inst, InstructionData, MemFlagsData, Opcode,
+    TrapCode, Type, Value, types,
 };
 use npu_sim::fp;
 
 /// A value: one lane, or the lanes of a vector, in the low bits of each element.
 pub type Lanes = Vec<u128>;
+
+/// Size in bytes of the memory that a function accesses.
+pub const BYTES: u32 = 16 << 10;
+
+/// The float operations of a case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Floats {
+    /// None; the settings of floats do not matter, and compilers without `strict_float` are used.
+    #[default]
+    None,
+    /// Operations that need `strict_float`.
+    Strict,
+    /// Operations that all compilers support, each in its own arithmetic.
+    Any,
+}
+
+/// A call of the first function.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The arguments.
+    pub args: Vec<Lanes>,
+    /// The address of the memory, and the seed of its contents; `None` without memory.
+    pub memory: Option<(u32, u64)>,
+}
+
+impl Call {
+    /// Returns the contents of memory before the call. For a quarter of the seeds, bytes are small.
+    pub fn memory(&self) -> Vec<u8> {
+        let Some((_, seed)) = self.memory else {
+            return Vec::new();
+        };
+        let mask = if seed.is_multiple_of(4) { 0x0f } else { 0xff };
+        let bytes = bytes(seed).into_iter().take(BYTES as usize);
+        bytes.map(|byte| byte & mask).collect()
+    }
+}
+
+/// Functions, and calls of the first. Without calls, the functions need only be compiled or refused.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// The functions.
+    pub functions: Vec<Function>,
+    /// The calls.
+    pub calls: Vec<Call>,
+    /// The float operations.
+    pub floats: Floats,
+}
+
+impl Case {
+    /// Returns the functions as CLIF.
+    pub fn text(&self) -> String {
+        let texts = self.functions.iter().map(|func| func.display().to_string());
+        texts.collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// Returns the values by which the host passes values: a vector of more than 16 bytes lane by lane.
+pub fn host_list(params: &[AbiParam], values: &[Lanes]) -> Vec<DataValue> {
+    let mut all = Vec::new();
+    for (ty, lanes) in params.iter().map(|param| param.value_type).zip(values) {
+        let part = if ty.bytes() > 16 { ty.lane_type() } else { ty };
+        let bytes = to_bytes(ty, lanes);
+        let parts = bytes.chunks(part.bytes() as usize);
+        all.extend(parts.map(|bytes| DataValue::read_from_slice_le(bytes, part)));
+    }
+    all
+}
 
 /// The address of the first stack slot, and the distance between slots. The target uses other
 /// addresses, so a function's results must not depend on them. The distance separates an access

@@ -1,7 +1,7 @@
-//! Adds one instruction of any opcode, with operands in scope.
+//! The state of a generator of functions. Adds one instruction of any opcode, with operands in scope.
 
-use crate::eval;
-use crate::programs::{Base, Loop, Param, Style, Sum};
+use crate::eval::{self, Floats};
+use crate::programs::params::{Count, Param};
 use crate::random::Dice;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
@@ -12,7 +12,8 @@ use cranelift_codegen::ir::{
     DynamicStackSlot, DynamicStackSlotData, DynamicTypeData, Endianness, ExceptionTable, ExceptionTableData,
     ExceptionTableItem, ExceptionTag, ExtFuncData, ExternalName, FuncRef, Function, GlobalValue, GlobalValueData, Inst,
     InstBuilder, InstBuilderBase, InstructionData, JumpTable, JumpTableData, KnownSymbol, LibCall, MemFlags,
-    MemFlagsData, Opcode, SigRef, Signature, StackSlotKind, TrapCode, Type, UserExternalName, Value, ValueList, types,
+    MemFlagsData, Opcode, SigRef, Signature, StackSlot, StackSlotKind, TrapCode, Type, UserExternalName, Value,
+    ValueList, types,
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_naplespu::Isa;
@@ -34,6 +35,110 @@ const SCALARS: &[Type] = {
     use types::*;
     &[I8, I16, I32, I32, I64, I128, F16, F32, F64, F128]
 };
+
+/// The instructions and statements of a function.
+#[derive(Clone, Debug, Default)]
+pub struct Style {
+    /// The opcodes of instructions; frequent ones are repeated.
+    pub opcodes: Vec<Opcode>,
+    /// The types of values; frequent ones are repeated. Not used unless `is_evaluated`.
+    pub types: Vec<Type>,
+    /// The evaluator supports all instructions.
+    pub is_evaluated: bool,
+    /// Amounts of shifts are constants, as the vectorizer requires.
+    pub constant_amounts: bool,
+    /// Functions access memory at parameters. Other functions access stack slots.
+    pub memory: bool,
+    /// The types of elements in memory.
+    pub elements: Vec<Type>,
+    /// Loops can be vectorized: 32-bit counters, steps that fit, no early exits.
+    pub plain: bool,
+    /// `plain` holds, and every access moves by one element per iteration.
+    pub pure: bool,
+    /// `pure` holds, and accesses have few different constant offsets, so that many of them
+    /// overlap.
+    pub near: bool,
+    /// Checks that trap.
+    pub checks: bool,
+    /// Early exits.
+    pub exits: bool,
+    /// Accesses promise alias regions.
+    pub regions: bool,
+    /// Accesses promise alignment where it holds.
+    pub aligned: bool,
+    /// The largest depth of a loop nest.
+    pub depth: usize,
+    /// The float operations.
+    pub floats: Floats,
+}
+
+/// A base for addresses: `value + bias` lies within the memory.
+#[derive(Clone, Debug)]
+pub struct Base {
+    pub value: Value,
+    /// The constant to add.
+    pub bias: u32,
+    /// The alignment of the sum in bytes.
+    pub align: u32,
+    /// If the base is an induction variable, its increment per iteration in bytes, and the number
+    /// of open loops up to and including its loop. Addresses then need no counter.
+    pub moves: Option<(i64, usize)>,
+    /// The stack slot that holds the address, if each access reloads it.
+    pub slot: Option<StackSlot>,
+    /// The alias region.
+    pub region: u32,
+}
+
+/// A condition, and whether a branch is taken if it is not 0.
+pub type Test = (Value, bool);
+
+/// A loop: its counter and the values that are computed before it.
+#[derive(Clone, Debug)]
+pub struct Loop {
+    pub count: Count,
+    /// The counter. Before the loop is open, the first value of the counter.
+    pub counter: Value,
+    pub bound: Value,
+    /// Whether the loop is tested at the start of an iteration.
+    pub at_start: bool,
+    /// Whether the test compares the counter of the next iteration.
+    pub next: bool,
+    /// The stack slot that the bound is reloaded from in each iteration, if it is in memory.
+    pub slot: Option<StackSlot>,
+    /// The block after the loop.
+    pub exit: Block,
+    /// The arguments for `exit`: values that dominate the whole loop.
+    pub out: Vec<Value>,
+    /// Whether a branch in the loop's body leaves it.
+    pub is_left: bool,
+}
+
+/// The terms of an address.
+#[derive(Clone, Debug)]
+pub struct Sum {
+    pub size: u32,
+    pub base: Base,
+    pub index: Vec<Value>,
+    pub total: u32,
+    pub align: u32,
+}
+
+impl Style {
+    /// Returns whether values may be constants. The optimizer folds constants of floats by IEEE 754.
+    pub fn has_constants(&self) -> bool {
+        self.floats != Floats::Any
+    }
+
+    /// Returns the style of programs that the evaluator supports, without memory.
+    pub fn evaluated() -> Self {
+        Self {
+            is_evaluated: true,
+            aligned: true,
+            floats: Floats::Strict,
+            ..Self::default()
+        }
+    }
+}
 
 /// A function under construction, and the source of random choices.
 pub struct Generator<'a, 'u, 'd> {

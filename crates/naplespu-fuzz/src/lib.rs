@@ -10,7 +10,7 @@
 //! | [`programs`] | programs with loops, branches, accesses and calls, for each [`Strategy`] |
 //! | [`operations`] | functions of single operations on each type |
 //! | `configs` | the compilers of each strategy |
-//! | [`eval`], [`lane`] | the results of a program, and of an operation on one lane |
+//! | [`eval`], [`lane`] | a case and its results, and the result of an operation on one lane |
 //!
 //! [`check`] compares the results and the memory, and [`run`] also reduces a failing case. The same
 //! body runs under `cargo test` for a fixed number of seeds and under cargo-fuzz without a limit.
@@ -27,16 +27,17 @@ pub mod programs;
 mod random;
 
 pub use configs::Config;
+pub use eval::{Call, Case, Floats, host_list};
 pub use programs::{Strategy, operations};
 pub use random::bytes;
 
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::data_value::DataValue;
-use cranelift_codegen::ir::{AbiParam, Function};
+use cranelift_codegen::ir::Function;
 use cranelift_codegen::settings;
 use cranelift_naplespu::{CompileError, Isa, verify_function};
-use eval::{Lanes, Outcome, Stop};
+use eval::{Outcome, Stop};
 use lane::Arithmetic;
 use naplespu_jit::{Program, RunError};
 use naplespu_reader::panics::caught;
@@ -105,79 +106,6 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The float operations of a case.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Floats {
-    /// None; the settings of floats do not matter, and compilers without `strict_float` are used.
-    #[default]
-    None,
-    /// Operations that need `strict_float`.
-    Strict,
-    /// Operations that all compilers support, each in its own arithmetic.
-    Any,
-}
-
-/// A call of the first function.
-#[derive(Clone, Debug)]
-pub struct Call {
-    /// The arguments.
-    pub args: Vec<Lanes>,
-    /// The address of the memory, and the seed of its contents; `None` without memory.
-    pub memory: Option<(u32, u64)>,
-}
-
-impl Call {
-    /// Returns the contents of memory before the call. For a quarter of the seeds, bytes are small.
-    fn memory(&self) -> Vec<u8> {
-        let Some((_, seed)) = self.memory else {
-            return Vec::new();
-        };
-        let mask = if seed.is_multiple_of(4) { 0x0f } else { 0xff };
-        let bytes = bytes(seed).into_iter().take(programs::BYTES as usize);
-        bytes.map(|byte| byte & mask).collect()
-    }
-}
-
-/// Functions, and calls of the first. Without calls, the functions need only be compiled or refused.
-#[derive(Clone, Debug)]
-pub struct Case {
-    /// The functions.
-    pub functions: Vec<Function>,
-    /// The calls.
-    pub calls: Vec<Call>,
-    /// The float operations.
-    pub floats: Floats,
-}
-
-impl Case {
-    /// Returns the functions as CLIF.
-    pub fn text(&self) -> String {
-        let texts = self.functions.iter().map(|func| func.display().to_string());
-        texts.collect::<Vec<_>>().join("\n")
-    }
-
-    fn uses(&self, config: &Config, turn: u64) -> bool {
-        // Register allocation does not depend on loops over memory.
-        let has_memory = self.calls.iter().any(|call| call.memory.is_some());
-        let is_seldom = has_memory && config.0.contains("single_pass");
-        let is_strict = config.1.settings().strict_float;
-        let fits = self.floats == Floats::Any || is_strict == (self.floats == Floats::Strict);
-        fits && (turn.is_multiple_of(7) || !is_seldom)
-    }
-}
-
-/// Returns the values by which the host passes values: a vector of more than 16 bytes lane by lane.
-pub fn host_list(params: &[AbiParam], values: &[Lanes]) -> Vec<DataValue> {
-    let mut all = Vec::new();
-    for (ty, lanes) in params.iter().map(|param| param.value_type).zip(values) {
-        let part = if ty.bytes() > 16 { ty.lane_type() } else { ty };
-        let bytes = eval::to_bytes(ty, lanes);
-        let parts = bytes.chunks(part.bytes() as usize);
-        all.extend(parts.map(|bytes| DataValue::read_from_slice_le(bytes, part)));
-    }
-    all
-}
-
 /// Counts in [`check`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seen {
@@ -218,7 +146,7 @@ pub fn check(case: &Case, configs: &[Config], turn: u64) -> Result<Seen, Failure
             Err(Stop::Unsupported(opcode)) => return Err(Failure::new(Kind::Generator, opcode, "no evaluation")),
         }
     }
-    for (name, isa) in configs.iter().filter(|config| case.uses(config, turn)) {
+    for (name, isa) in configs.iter().filter(|config| is_used(config, case, turn)) {
         let failure = |(kind, message)| Failure::new(kind, name, message);
         if case.calls.is_empty() {
             seen.refused += usize::from(refuses(case, isa).map_err(failure)?);
@@ -228,6 +156,16 @@ pub fn check(case: &Case, configs: &[Config], turn: u64) -> Result<Seen, Failure
         compare(case, machine.unwrap_or(&ieee), isa).map_err(failure)?;
     }
     Ok(seen)
+}
+
+/// Returns whether the case runs with a compiler.
+fn is_used(config: &Config, case: &Case, turn: u64) -> bool {
+    // Register allocation does not depend on loops over memory.
+    let has_memory = case.calls.iter().any(|call| call.memory.is_some());
+    let is_seldom = has_memory && config.0.contains("single_pass");
+    let is_strict = config.1.settings().strict_float;
+    let fits = case.floats == Floats::Any || is_strict == (case.floats == Floats::Strict);
+    fits && (turn.is_multiple_of(7) || !is_seldom)
 }
 
 /// Returns whether the compiler refuses a function. A panic or a wrong error is a failure.

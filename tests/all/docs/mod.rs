@@ -38,9 +38,41 @@ fn check_document(name: &str, parts: &[(&str, &str)]) {
         let (_, after) = rest
             .split_once("<!-- end -->\n")
             .unwrap_or_else(|| panic!("{name}: `{part}` has no end"));
+        let made = wrapped(made);
         text = format!("{before}{start}\n{made}\n<!-- end -->\n{after}");
     }
     check_file(&name, &text);
+}
+
+/// The number of columns of prose.
+const COLUMNS: usize = 100;
+
+/// Wraps paragraphs and list items. Words between two backticks stay on one line.
+fn wrapped(text: &str) -> String {
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        if line.chars().count() <= COLUMNS || line.starts_with(['|', '#', ' ']) {
+            lines.push(line.to_owned());
+            continue;
+        }
+        let indent = if line.starts_with("- ") { "  " } else { "" };
+        let mut current = String::new();
+        let mut is_code = false;
+        for word in line.split(' ') {
+            let columns = current.chars().count() + 1 + word.chars().count();
+            if current.is_empty() {
+                current.push_str(word);
+            } else if columns > COLUMNS && !is_code {
+                lines.push(std::mem::replace(&mut current, format!("{indent}{word}")));
+            } else {
+                current = format!("{current} {word}");
+            }
+            is_code ^= word.matches('`').count() % 2 == 1;
+        }
+        lines.push(current);
+    }
+    let end = if text.ends_with('\n') { "\n" } else { "" };
+    lines.join("\n") + end
 }
 
 /// Compares a file of the repository with the text, or writes it.

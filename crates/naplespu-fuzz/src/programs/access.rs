@@ -1,9 +1,8 @@
 //! Loads and stores at addresses that are sums of bases, counters and constants.
 
 use super::params::Param;
-use super::{Base, Loop};
 use crate::eval::NARROW_ACCESSES;
-use crate::instruction::Generator;
+use crate::instruction::{Base, Generator, Loop, Sum};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Endianness, InstBuilder, MemFlagsData, Opcode, StackSlot, Type, Value, types};
 
@@ -17,16 +16,6 @@ pub struct Address {
     /// The offset of the instruction.
     pub offset: i32,
     flags: MemFlagsData,
-}
-
-/// The terms of an address.
-#[derive(Clone, Debug)]
-pub struct Sum {
-    size: u32,
-    base: Base,
-    index: Vec<Value>,
-    total: u32,
-    align: u32,
 }
 
 /// Returns the largest power of two, up to 64, that divides the number.

@@ -14,11 +14,12 @@
 mod access;
 mod nest;
 pub mod operations;
-mod params;
+pub(crate) mod params;
 
-use crate::instruction::{Generator, pure_opcodes};
+use crate::anything;
+use crate::eval::{Call, Case, Floats};
+use crate::instruction::{Generator, Style, Test, pure_opcodes};
 use crate::random::Dice;
-use crate::{Call, Case, Floats, anything};
 use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::{
     AbiParam, Block, BlockArg, Endianness, ExternalName, Function, InstBuilder, MemFlagsData, Opcode, StackSlot,
@@ -26,10 +27,7 @@ use cranelift_codegen::ir::{
 };
 use cranelift_naplespu::Isa;
 use cranelift_naplespu::intrinsics;
-use params::{BASES, Count};
-
-pub(crate) use access::Sum;
-pub(crate) use params::{BYTES, Param};
+use params::{BASES, Param};
 
 /// A kind of programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,85 +43,8 @@ pub enum Strategy {
     Anything,
 }
 
-/// The instructions and statements of a function.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Style {
-    /// The opcodes of instructions; frequent ones are repeated.
-    pub opcodes: Vec<Opcode>,
-    /// The types of values; frequent ones are repeated. Not used unless `is_evaluated`.
-    pub types: Vec<Type>,
-    /// The evaluator supports all instructions.
-    pub is_evaluated: bool,
-    /// Amounts of shifts are constants, as the vectorizer requires.
-    pub constant_amounts: bool,
-    /// Functions access memory at parameters. Other functions access stack slots.
-    pub memory: bool,
-    /// The types of elements in memory.
-    pub elements: Vec<Type>,
-    /// Loops can be vectorized: 32-bit counters, steps that fit, no early exits.
-    pub plain: bool,
-    /// `plain` holds, and every access moves by one element per iteration.
-    pub pure: bool,
-    /// `pure` holds, and accesses have few different constant offsets, so that many of them
-    /// overlap.
-    pub near: bool,
-    /// Checks that trap.
-    pub checks: bool,
-    /// Early exits.
-    pub exits: bool,
-    /// Accesses promise alias regions.
-    pub regions: bool,
-    /// Accesses promise alignment where it holds.
-    pub aligned: bool,
-    /// The largest depth of a loop nest.
-    pub depth: usize,
-    /// The float operations.
-    pub floats: Floats,
-}
-
-/// A base for addresses: `value + bias` lies within the memory.
-#[derive(Clone, Debug)]
-pub(crate) struct Base {
-    value: Value,
-    /// The constant to add.
-    bias: u32,
-    /// The alignment of the sum in bytes.
-    align: u32,
-    /// If the base is an induction variable, its increment per iteration in bytes, and the number
-    /// of open loops up to and including its loop. Addresses then need no counter.
-    moves: Option<(i64, usize)>,
-    /// The stack slot that holds the address, if each access reloads it.
-    slot: Option<StackSlot>,
-    /// The alias region.
-    region: u32,
-}
-
 /// A target with arguments.
 type Target<'a> = (Block, &'a [Value]);
-
-/// A condition, and whether a branch is taken if it is not 0.
-type Test = (Value, bool);
-
-/// A loop: its counter and the values that are computed before it.
-#[derive(Clone, Debug)]
-pub(crate) struct Loop {
-    count: Count,
-    /// The counter. Before the loop is open, the first value of the counter.
-    counter: Value,
-    bound: Value,
-    /// Whether the loop is tested at the start of an iteration.
-    at_start: bool,
-    /// Whether the test compares the counter of the next iteration.
-    next: bool,
-    /// The stack slot that the bound is reloaded from in each iteration, if it is in memory.
-    slot: Option<StackSlot>,
-    /// The block after the loop.
-    exit: Block,
-    /// The arguments for `exit`: values that dominate the whole loop.
-    out: Vec<Value>,
-    /// Whether a branch in the loop's body leaves it.
-    is_left: bool,
-}
 
 /// The intrinsics of programs.
 const INTRINSICS: &str = "shufflei32 shufflef32 vector_mixi32 vector_mixf32 read_mask_reg createmaskv16i32 clzv16i32 \
@@ -157,23 +78,6 @@ const LOOPS: [Opcode; 17] = {
 };
 
 const FLOAT_ARITHMETIC: [Opcode; 5] = [Opcode::Fadd, Opcode::Fsub, Opcode::Fmul, Opcode::Fmin, Opcode::Fmax];
-
-impl Style {
-    /// Returns whether values may be constants. The optimizer folds constants of floats by IEEE 754.
-    pub fn has_constants(&self) -> bool {
-        self.floats != Floats::Any
-    }
-
-    /// Returns the style of programs that the evaluator supports, without memory.
-    fn evaluated() -> Self {
-        Self {
-            is_evaluated: true,
-            aligned: true,
-            floats: Floats::Strict,
-            ..Self::default()
-        }
-    }
-}
 
 impl Strategy {
     /// Generates the case of some bytes. Returns `None` if the function of [`Strategy::Anything`]

@@ -2,8 +2,7 @@
 
 use super::access::low_bit;
 use super::params::{self, Count, Param};
-use super::{Base, Loop, Test};
-use crate::instruction::Generator;
+use crate::instruction::{Base, Generator, Loop, Test};
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Block, InstBuilder, TrapCode, Type, Value, types};
 

@@ -4,11 +4,9 @@
 //! the operation; in the others, statements of programs use its results. The name of a function is
 //! the seed of its random numbers.
 
-use super::Style;
-use crate::eval::Lanes;
-use crate::instruction::{Generator, pure_opcodes};
+use crate::eval::{Case, Lanes, host_list};
+use crate::instruction::{Generator, Style, pure_opcodes};
 use crate::random::{Dice, bytes};
-use crate::{Case, host_list};
 use cranelift_codegen::ir::{AbiParam, Function, Opcode, Type, types};
 use cranelift_naplespu::Isa;
 use naplespu_filetests::lanes::display;

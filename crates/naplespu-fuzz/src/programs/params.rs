@@ -1,13 +1,10 @@
 //! Parameters of a generated function, and arguments that exercise its loops.
 
-use crate::eval::Lanes;
+use crate::eval::{BYTES, Lanes};
 use crate::lane::truncate;
 use crate::random::Dice;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Type, types};
-
-/// Size in bytes of the memory that a function accesses.
-pub const BYTES: u32 = 16 << 10;
 
 /// Possible addresses of that memory: below, across and above 2^31.
 pub const BASES: [u32; 4] = [0x5000_0000, 0x7fff_e000, 0x7fff_e000, 0xb000_0000];
