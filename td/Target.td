@@ -230,7 +230,7 @@ class CalleeSavedRegs<list<Register> saveList> {
 //===----------------------------------------------------------------------===//
 
 class Target {
-  string Name = "";
+  string Name;
   string Triple;
-  string DataLayout = "";
+  string DataLayout;
 }

@@ -187,7 +187,7 @@ fn an_error_names_the_thread() {
 }
 
 #[test]
-fn threads_that_wait_for_each_other_are_told_one_by_one() {
+fn equal_waits_of_threads_are_one_entry() {
     let mut module = device(1, true);
     let meet = define(&mut module, MEET);
     let buffer = module.allocate(4 * 16, 64).unwrap();

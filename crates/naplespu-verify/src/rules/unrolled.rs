@@ -1,5 +1,5 @@
 //! Short loops. Unrolling makes their counters constants; the passes after it then remove branches
-//! and accesses. Inner loops pass values of the outer loop on.
+//! and accesses. Nested loops, whose inner loop passes a value of the outer one on.
 
 use super::instance::Instance;
 use super::operation::Small;
@@ -8,6 +8,9 @@ use cranelift_codegen::ir::{BlockArg, InstBuilder as _, MemFlagsData, Type, Valu
 
 /// The kinds of bodies.
 const BODIES: usize = 16;
+
+/// Bodies that compute with the counter or compare it.
+const COUNTER_BODIES: [usize; 2] = [4, 8];
 
 /// How a counter changes and when the loop continues.
 #[derive(Clone, Copy)]
@@ -19,7 +22,7 @@ struct Count {
     bound: i64,
 }
 
-/// Counters with two to four iterations, and some that start beyond their bound.
+/// Counters with one to four iterations.
 const COUNTS: [Count; 12] = [
     count(3, -1, IntCC::SignedGreaterThan, 0),
     count(3, -1, IntCC::SignedGreaterThanOrEqual, 1),
@@ -28,7 +31,7 @@ const COUNTS: [Count; 12] = [
     count(1, 2, IntCC::NotEqual, 7),
     count(8, -2, IntCC::NotEqual, 2),
     count(6, -2, IntCC::UnsignedGreaterThan, 1),
-    count(7, -3, IntCC::UnsignedGreaterThanOrEqual, 1),
+    count(7, -3, IntCC::UnsignedGreaterThanOrEqual, 2),
     count(1, 3, IntCC::UnsignedLessThanOrEqual, 9),
     count(5, 1, IntCC::UnsignedLessThan, 3),
     count(0, 1, IntCC::Equal, 1),
@@ -130,6 +133,12 @@ fn body(small: &mut Small, scope: &Scope, kind: usize) -> Value {
             let both = small.cursor().ins().isub(first, second);
             small.cursor().ins().iadd(scope.sum, both)
         }
+        7 => {
+            let two = small.cursor().ins().iconst(types::I32, 2);
+            let amount = small.cursor().ins().isub(two, scope.counter);
+            let shifted = small.cursor().ins().ishl(scope.x, amount);
+            small.cursor().ins().bor(scope.sum, shifted)
+        }
         8 => branch(small, scope, IntCC::SignedGreaterThan, 1),
         9 => branch(small, scope, IntCC::UnsignedLessThanOrEqual, 1),
         10 => branch(small, scope, IntCC::UnsignedGreaterThanOrEqual, 2),
@@ -146,12 +155,6 @@ fn body(small: &mut Small, scope: &Scope, kind: usize) -> Value {
             small.cursor().ins().istore8(flags, number, at, 0);
             let shifted = small.cursor().ins().ishl(scope.x, number);
             small.cursor().ins().iadd(scope.sum, shifted)
-        }
-        7 => {
-            let two = small.cursor().ins().iconst(types::I32, 2);
-            let amount = small.cursor().ins().isub(two, scope.counter);
-            let shifted = small.cursor().ins().ishl(scope.x, amount);
-            small.cursor().ins().bor(scope.sum, shifted)
         }
         _ => {
             let left = small.cursor().ins().iadd(scope.sum, scope.x);
@@ -191,6 +194,7 @@ fn counted(ty: Type, count: Count, kind: usize) -> Instance {
     Instance::new(small, ty)
 }
 
+/// Adds a 32-bit constant.
 fn number(small: &mut Small, value: i64) -> Value {
     let narrow = i64::from((value as i32).cast_unsigned());
     small.cursor().ins().iconst(types::I32, narrow)
@@ -248,7 +252,7 @@ pub fn instances() -> Vec<Instance> {
             out.extend((0..BODIES).map(|kind| counted(ty, count, kind)));
         }
         for count in COUNTS {
-            out.extend([4, 8].map(|kind| counted(ty, count, kind)));
+            out.extend(COUNTER_BODIES.map(|kind| counted(ty, count, kind)));
         }
         out.extend([false, true].map(|is_used| nested(ty, is_used)));
     }

@@ -111,7 +111,34 @@ fn memory_to_memory(ty: Type) -> Vec<Instance> {
     out
 }
 
-/// Returns functions on two vectors in memory with results of another type.
+/// Loads that extend the lanes.
+const EXTENDING: [Opcode; 6] = [
+    Opcode::Uload8x8,
+    Opcode::Sload8x8,
+    Opcode::Uload16x4,
+    Opcode::Sload16x4,
+    Opcode::Uload32x2,
+    Opcode::Sload32x2,
+];
+
+/// Returns a function that stores what such a load returns.
+fn extended(opcode: Opcode) -> Option<Instance> {
+    let mut small = Small::default();
+    let pointer = small.param(types::I32);
+    let flags = MemFlagsData::new().with_aligned();
+    let data = InstructionData::Load {
+        opcode,
+        arg: pointer,
+        flags: small.func.dfg.mem_flags.insert(flags).ok()?,
+        offset: 0.into(),
+    };
+    let value = small.instruction(data, types::INVALID)[0];
+    let ty = small.func.dfg.value_type(value);
+    stored(&mut small, value);
+    Some(Instance::new(small, ty))
+}
+
+/// Returns functions on vectors in memory with results of another type.
 fn to_other_types() -> Vec<Instance> {
     let mut out = Vec::new();
     let pairwise = [Opcode::IaddPairwise, Opcode::Snarrow, Opcode::Unarrow, Opcode::Uunarrow];
@@ -129,30 +156,7 @@ fn to_other_types() -> Vec<Instance> {
     let value = small.cursor().ins().x86_pmaddubsw(x, y);
     stored(&mut small, value);
     out.push(Instance::new(small, types::I16X8));
-    for opcode in [
-        Opcode::Uload8x8,
-        Opcode::Sload8x8,
-        Opcode::Uload16x4,
-        Opcode::Sload16x4,
-        Opcode::Uload32x2,
-        Opcode::Sload32x2,
-    ] {
-        let mut small = Small::default();
-        let pointer = small.param(types::I32);
-        let flags = MemFlagsData::new().with_aligned();
-        let mut cursor = small.cursor();
-        let value = match opcode {
-            Opcode::Uload8x8 => cursor.ins().uload8x8(flags, pointer, 0),
-            Opcode::Sload8x8 => cursor.ins().sload8x8(flags, pointer, 0),
-            Opcode::Uload16x4 => cursor.ins().uload16x4(flags, pointer, 0),
-            Opcode::Sload16x4 => cursor.ins().sload16x4(flags, pointer, 0),
-            Opcode::Uload32x2 => cursor.ins().uload32x2(flags, pointer, 0),
-            _ => cursor.ins().sload32x2(flags, pointer, 0),
-        };
-        let ty = small.func.dfg.value_type(value);
-        stored(&mut small, value);
-        out.push(Instance::new(small, ty));
-    }
+    out.extend(EXTENDING.into_iter().filter_map(extended));
     // Casts between lanes of different widths, directly and around a bitwise operation.
     let casts = [
         (types::I64X2, types::I32X4),
@@ -169,11 +173,14 @@ fn to_other_types() -> Vec<Instance> {
             (Endianness::Little, true),
             (Endianness::Big, false),
         ] {
+            if is_changed && !to.is_int() {
+                continue;
+            }
             let mut small = Small::default();
             let flags = MemFlagsData::new().with_endianness(endianness);
             let x = loaded(&mut small, from);
             let mut value = small.cursor().ins().bitcast(to, flags, x);
-            if is_changed && to.is_int() {
+            if is_changed {
                 let y = loaded(&mut small, from);
                 let other = small.cursor().ins().bitcast(to, flags, y);
                 value = small.cursor().ins().band_not(value, other);
