@@ -80,7 +80,8 @@ def DIRECTORY_ANSWER : PipelineConstant<2, "Cycles from a request to the answer 
 def DIRECTORY_BUSY   : PipelineConstant<3, "Cycles from a request that a directory takes to the next one.">;
 def MEMORY_ANSWER    : PipelineConstant<6, "Cycles from a request to the answer of the memory tile, without the delay of memory.">;
 def MEMORY_READ      : PipelineConstant<5, "Cycles from a read of the memory tile to the next one, without the delay of memory.">;
-def MEMORY_WRITE     : PipelineConstant<2, "Cycles of a write in the memory tile, without the delay of memory.">;
+def MEMORY_WRITE     : PipelineConstant<3, "Cycles from a write of the memory tile to the next access, without the delay of memory.">;
+def MEMORY_ACKNOWLEDGMENT : PipelineConstant<2, "Cycles from the start of a write in the memory tile to its acknowledgment.">;
 def CORE_START       : PipelineConstant<4, "Cycles from the start of a core by the host to the start of the next one.">;
 def LINE_REQUEST_TO_MESSAGE : PipelineConstant<1, "Cycles from the start of a read for the instruction cache to its message.">;
 def LINE_MESSAGE_TO_FILL : PipelineConstant<1, "Cycles from the arrival of an instruction line to its fill.">;

@@ -254,7 +254,7 @@ impl NpuModule {
     }
 
     /// Allocates zeroed memory whose addresses are in `within`, like [`NpuModule::allocate`]. The
-    /// range of addresses whose home is a tile is [`npu_sim::addresses_at`].
+    /// range of addresses whose home is a tile is [`Topology::addresses_at`](npu_sim::Topology::addresses_at).
     ///
     /// # Errors
     ///

@@ -64,17 +64,6 @@ fn tile_of(id: u32) -> u32 {
     id / machine::BARRIER_COUNTERS
 }
 
-/// Returns the description of a barrier for which no tile has a sync master.
-pub(crate) fn without_master(thread: usize, id: u32) -> String {
-    let threads = machine::THREADS_PER_CORE as usize;
-    let (core, number) = (thread / threads, thread % threads);
-    format!(
-        "core {core}, thread {number}: tile {} of barrier {id} has no core, so the barrier never opens; use a number below {}",
-        tile_of(id),
-        machine::CORE_TILES * machine::BARRIER_COUNTERS
-    )
-}
-
 /// A counter.
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
@@ -90,16 +79,19 @@ pub(crate) struct Barriers {
     mask: u32,
     /// The tiles with simulated cores; `None` in a one-core system.
     tiles: Option<Range<u32>>,
+    /// The number of tiles with a core in the hardware, from tile 0 on.
+    core_tiles: u32,
 }
 
 impl Barriers {
     /// Creates idle counters. With `tiles`, those of several cores, every tile has its own master.
-    pub fn new(tiles: Option<Range<u32>>) -> Barriers {
+    pub fn new(tiles: Option<Range<u32>>, core_tiles: u32) -> Barriers {
         let mask = if tiles.is_some() { ID_MASK } else { COUNTER_MASK };
         Barriers {
             accounts: vec![Account::default(); mask as usize + 1],
             mask,
             tiles,
+            core_tiles,
         }
     }
 
@@ -107,8 +99,19 @@ impl Barriers {
     /// has a single core.
     pub fn has_master(&self, id: u32) -> bool {
         let tile = tile_of(id);
-        let simulated = |tiles: &Range<u32>| tile < machine::CORE_TILES || tiles.contains(&tile);
+        let simulated = |tiles: &Range<u32>| tile < self.core_tiles || tiles.contains(&tile);
         self.tiles.as_ref().is_none_or(simulated)
+    }
+
+    /// Returns the description of a barrier for which no tile has a sync master.
+    pub fn without_master(&self, thread: usize, id: u32) -> String {
+        let threads = machine::THREADS_PER_CORE as usize;
+        let (core, number) = (thread / threads, thread % threads);
+        format!(
+            "core {core}, thread {number}: tile {} of barrier {id} has no core, so the barrier never opens; use a number below {}",
+            tile_of(id),
+            self.core_tiles * machine::BARRIER_COUNTERS
+        )
     }
 
     /// Resets all counters to idle.
@@ -144,7 +147,7 @@ mod tests {
 
     #[test]
     fn the_first_arrival_sets_the_number() {
-        let mut barriers = Barriers::new(None);
+        let mut barriers = Barriers::new(None, machine::CORE_TILES);
         assert!(!barriers.arrive(42, 2));
         assert!(!barriers.arrive(42, 100));
         assert_eq!(barriers.account(42), (2, 3));
@@ -155,10 +158,10 @@ mod tests {
 
     #[test]
     fn one_master_has_32_counters_and_many_have_512() {
-        let mut one = Barriers::new(None);
+        let mut one = Barriers::new(None, machine::CORE_TILES);
         assert!(!one.arrive(1, 1));
         assert!(one.arrive(33, 1));
-        let mut many = Barriers::new(Some(0..2));
+        let mut many = Barriers::new(Some(0..2), machine::CORE_TILES);
         assert!(!many.arrive(1, 1));
         assert!(!many.arrive(33, 1));
     }

@@ -124,6 +124,7 @@ mod sharing;
 mod step;
 mod thread;
 mod timing;
+mod topology;
 mod trace;
 
 pub use barrier::Waiting;
@@ -142,6 +143,7 @@ pub use step::{Progress, Step};
 pub use thread::Thread;
 pub use timing::{
     Awaited, ChromeTrace, FunctionCounters, Issue, KanataTrace, Leg, NetworkCounters, NoSink, PLACES, Place, Report,
-    STALLS, Sink, Sinks, Stall, ThreadCounters, Timing, TimingConfig, Wait, Waits, WaitsReport, addresses_at, counted,
+    STALLS, Sink, Sinks, Stall, ThreadCounters, Timing, TimingConfig, Wait, Waits, WaitsReport, counted,
 };
+pub use topology::{Topology, TopologyError};
 pub use trace::TraceEvent;

@@ -11,6 +11,7 @@ use crate::rest::{HangReason, Status};
 use crate::shared::{Console, Shared};
 use crate::sharing::Sharing;
 use crate::thread::Thread;
+use crate::topology::Topology;
 use npu_mc::machine::{CACHE_LINE, ControlRegister};
 use std::collections::BTreeSet;
 
@@ -38,6 +39,8 @@ pub struct Config {
     pub coherent: bool,
     /// The tile id of the first core, control register 0; each further core is the next tile.
     pub tile: u32,
+    /// The mesh of a machine with several cores. Numbers of tiles outside of it wrap.
+    pub mesh: Topology,
     /// The core id, control register 1, the same in every tile.
     pub core: u32,
     /// The contents of memory, scratchpads and registers before the first write. Addresses of the
@@ -77,6 +80,7 @@ impl Default for Config {
             cores: 1,
             coherent: true,
             tile: 0,
+            mesh: Topology::default(),
             core: 0,
             fill: Fill::Zero,
             translate_after: Some(5000),
@@ -197,6 +201,7 @@ pub struct Machine {
     pub(crate) met_others: bool,
     /// State for runs on several host threads.
     pub(crate) parallel: Option<Box<Parallel>>,
+    topology: Topology,
     fill: Fill,
     /// How often registers were filled.
     fills: u64,
@@ -224,7 +229,10 @@ impl Machine {
         let mut machine = Machine {
             threads: vec![Thread::new(); cores * THREADS],
             cores: tiles.map(shared).collect(),
-            barriers: Barriers::new((cores > 1).then_some(config.tile..config.tile.saturating_add(cores as u32))),
+            barriers: Barriers::new(
+                (cores > 1).then_some(config.tile..config.tile.saturating_add(cores as u32)),
+                config.mesh.core_tiles(),
+            ),
             console: Console::default(),
             memory: Memory::with_fill(config.memory_limit, config.fill),
             caches: (!config.coherent).then(|| Caches::new(cores)),
@@ -235,6 +243,7 @@ impl Machine {
             sharing: (config.strict && cores > 1).then(|| Box::new(Sharing::new(cores))),
             met_others: false,
             parallel: Parallel::new(&config, cores).map(Box::new),
+            topology: config.mesh,
             fill: config.fill,
             fills: 0,
             stopped_at: vec![None; cores * THREADS],
@@ -271,6 +280,11 @@ impl Machine {
     #[cfg(feature = "jit")]
     pub fn translated_instructions(&self) -> u64 {
         self.jit.executed()
+    }
+
+    /// The mesh of the tiles.
+    pub fn topology(&self) -> Topology {
+        self.topology
     }
 
     /// Main memory. Without [`Config::coherent`] it lacks the dirty bytes of the data caches.

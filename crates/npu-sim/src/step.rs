@@ -3,7 +3,7 @@
 //! Timing models, debuggers and schedulers drive [`Machine::step`]. It uses the definition alone,
 //! allocates nothing, and returns the outcome as a value.
 
-use crate::barrier::{Waiting, without_master};
+use crate::barrier::Waiting;
 use crate::exec::{Effect, Env, Flow, Space};
 use crate::findings::Hazard;
 use crate::late::{self, After};
@@ -209,7 +209,7 @@ impl Machine {
                 if !self.barriers.has_master(id) {
                     let hazard = Hazard::BarrierWithoutMaster;
                     self.findings
-                        .report(number as u32, pc, hazard, || without_master(number, id));
+                        .report(number as u32, pc, hazard, || self.barriers.without_master(number, id));
                 }
                 if self.barriers.arrive(id, others) {
                     self.release(id);

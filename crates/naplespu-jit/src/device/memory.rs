@@ -5,7 +5,6 @@ use crate::error::LinkError;
 use crate::npu_module::NpuModule;
 use cranelift_codegen::data_value::DataValue;
 use npu_mc::machine::CACHE_LINE;
-use npu_sim::addresses_at;
 use std::collections::BTreeMap;
 use std::ops;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -154,7 +153,8 @@ impl Device {
     /// [`DeviceError::OutOfMemory`] if the buffer exceeds the capacity, or the memory of the tile is
     /// full. The memory of the host tile and of the memory tile has the stacks, and no room.
     pub fn allocate_at(&mut self, tile: u32, size: u32) -> Result<Buffer, DeviceError> {
-        self.take(size, |module, whole| module.allocate_within(whole, &addresses_at(tile)))
+        let here = self.addresses_at(tile);
+        self.take(size, |module, whole| module.allocate_within(whole, &here))
     }
 
     /// Allocates a zeroed buffer in the memory of each tile, like [`Device::allocate_at`]. All
@@ -178,7 +178,7 @@ impl Device {
             let Some(first) = parts.first() else {
                 return Err(error);
             };
-            offset = u64::from(first.address) - addresses_at(tiles.start).start + u64::from(CACHE_LINE);
+            offset = u64::from(first.address) - self.addresses_at(tiles.start).start + u64::from(CACHE_LINE);
         }
     }
 
@@ -191,17 +191,21 @@ impl Device {
         parts: &mut Vec<Buffer>,
     ) -> Result<(), DeviceError> {
         for tile in tiles.clone() {
-            let here = addresses_at(tile);
+            let here = self.addresses_at(tile);
             let within = match parts.first() {
                 None => here.start + offset..here.end,
                 Some(first) => {
-                    let start = here.start + u64::from(first.address) - addresses_at(tiles.start).start;
+                    let start = here.start + u64::from(first.address) - self.addresses_at(tiles.start).start;
                     start..start + u64::from(size.max(1)).next_multiple_of(CACHE_LINE.into())
                 }
             };
             parts.push(self.take(size, |module, whole| module.allocate_within(whole, &within))?);
         }
         Ok(())
+    }
+
+    fn addresses_at(&self, tile: u32) -> ops::Range<u64> {
+        self.module.machine().topology().addresses_at(tile)
     }
 
     /// Allocates a buffer in whole cache lines, at the address that `allocate` returns.

@@ -234,8 +234,12 @@ impl DataCache {
         let Some(coherence) = &mut self.coherence else {
             return true;
         };
-        coherence.trees[set] = used(coherence.trees[set], DATA_WAYS, way);
-        missed || !store || coherence.read_only[set] >> way & 1 == 0
+        // A store that has to wait for write permission is no use.
+        let serves = missed || !store || coherence.read_only[set] >> way & 1 == 0;
+        if serves {
+            coherence.trees[set] = used(coherence.trees[set], DATA_WAYS, way);
+        }
+        serves
     }
 
     fn place(&self, line: u32) -> Option<(usize, usize)> {

@@ -5,8 +5,9 @@
 //! (`docs/machine/several-cores.md`).
 
 use super::cache::DataCache;
-use super::network::{Answer, Asks, Network};
+use super::network::Network;
 use super::queues::Ring;
+use super::request::{Answer, Asks};
 use crate::machine::THREADS;
 use npu_mc::machine;
 

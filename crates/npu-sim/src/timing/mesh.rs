@@ -7,10 +7,10 @@
 
 use super::resource::Resource;
 use super::trip::{Place, Trip};
+use crate::machine::CORE_LIMIT;
+use crate::topology::Topology;
 use npu_mc::machine;
 
-const WIDTH: u32 = machine::MESH_WIDTH;
-const TILES: u32 = WIDTH * machine::MESH_HEIGHT;
 /// The number of directions in which links leave a router: to the four neighbors and to its tile.
 const DIRECTIONS: u32 = 5;
 /// The direction to the tile of the router.
@@ -50,6 +50,7 @@ pub(super) struct Message {
 /// The links of the mesh.
 #[derive(Clone, Debug)]
 pub(super) struct Mesh {
+    pub topology: Topology,
     /// Cycles of a hop.
     hop_delay: u64,
     /// The cycles for which a flit occupies a link.
@@ -64,9 +65,10 @@ pub(super) struct Mesh {
 impl Mesh {
     pub fn new(hop_delay: u32, link_cycles: u32) -> Mesh {
         Mesh {
+            topology: Topology::default(),
             hop_delay: hop_delay.into(),
             link_cycles: link_cycles.into(),
-            links: vec![Default::default(); (TILES * DIRECTIONS) as usize],
+            links: vec![Default::default(); CORE_LIMIT * DIRECTIONS as usize],
             messages: 0,
             waited: 0,
         }
@@ -74,19 +76,18 @@ impl Mesh {
 
     /// Returns the cycles of the hops from one tile to another.
     pub fn hops(&self, from: u32, to: u32) -> u64 {
-        let distance = |a: u32, b: u32| u64::from(a.abs_diff(b));
-        let (from, to) = (from % TILES, to % TILES);
-        self.hop_delay * (distance(from % WIDTH, to % WIDTH) + distance(from / WIDTH, to / WIDTH))
+        self.hop_delay * u64::from(self.topology.hops(from, to))
     }
 
     /// Moves the trip from the start of a message to the arrival of its last flit. Tile numbers
     /// wrap.
     pub fn send(&mut self, message: Message, trip: &mut Trip, past: u64) {
-        let (mut at, to) = (message.from % TILES, message.to % TILES);
+        let tiles = self.topology.tiles();
+        let (mut at, to) = (message.from % tiles, message.to % tiles);
         self.messages += u64::from(at != to);
         trip.spend(Place::Network, MESSAGE / 2);
         while at != to {
-            let (direction, next) = step(at, to);
+            let (direction, next) = step(&self.topology, at, to);
             self.pass(at, direction, message, trip, past);
             trip.spend(Place::Network, self.hop_delay);
             at = next;
@@ -116,16 +117,17 @@ impl Mesh {
 }
 
 /// Returns the direction in which a message for tile `to` leaves tile `at`, and the neighbor there.
-fn step(at: u32, to: u32) -> (u32, u32) {
-    let (x, to_x) = (at % WIDTH, to % WIDTH);
+fn step(topology: &Topology, at: u32, to: u32) -> (u32, u32) {
+    let width = topology.width();
+    let (x, to_x) = (at % width, to % width);
     if x < to_x {
         (0, at + 1)
     } else if x > to_x {
         (1, at - 1)
     } else if at < to {
-        (2, at + WIDTH)
+        (2, at + width)
     } else {
-        (3, at - WIDTH)
+        (3, at - width)
     }
 }
 

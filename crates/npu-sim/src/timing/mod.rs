@@ -42,6 +42,7 @@ mod network;
 mod queues;
 mod replay;
 mod report;
+mod request;
 mod resource;
 mod second_level;
 mod sink;
@@ -52,8 +53,8 @@ mod waits;
 pub use chrome::ChromeTrace;
 pub use config::TimingConfig;
 pub use kanata::KanataTrace;
-pub use network::{NetworkCounters, addresses_at};
 pub use report::{FunctionCounters, Report, STALLS, Stall, ThreadCounters, counted};
+pub use request::NetworkCounters;
 pub use sink::{Issue, NoSink, Sink, Sinks};
 pub use trip::{Leg, PLACES, Place};
 pub use waits::{Awaited, Wait, Waits, WaitsReport};
@@ -192,6 +193,7 @@ impl Timing {
 
     fn prepare(&mut self, machine: &mut Machine) {
         self.network.shared = machine.cores() > 1;
+        self.network.set_topology(machine.topology());
         for number in self.cores.len()..machine.cores() {
             let tile = machine.control_register(number * THREADS, ControlRegister::TileId);
             let mut core = Core::new(number, self.config.memory_delay);

@@ -13,21 +13,16 @@
 use super::config::TimingConfig;
 use super::directory::{Action, Cores, Directory};
 use super::mesh::{Mesh, Message, NETS, Net};
+use super::request::{Answer, Asks, Kind, Loss, NetworkCounters, Request};
 use super::resource::Resource;
 use super::second_level::SecondLevel;
-use super::trip::{Leg, Place, Trip};
+use super::trip::{Place, Trip};
 use crate::machine::CORE_LIMIT;
+use crate::topology::Topology;
 use npu_mc::machine;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
-use std::ops::Range;
-
-const MEMORY_TILE: u32 = machine::MEMORY_TILE;
-const HOST_TILE: u32 = machine::HOST_TILE;
-const TILES: usize = (machine::MESH_WIDTH * machine::MESH_HEIGHT) as usize;
-/// The number of bits of a line number below those of its home tile.
-const HOME_SHIFT: u32 = u32::BITS - TILES.ilog2() - machine::CACHE_LINE.ilog2();
 
 // The flits of messages.
 const SHORT: u32 = 1;
@@ -51,6 +46,7 @@ const MEMORY_ANSWER: u64 = machine::MEMORY_ANSWER as u64;
 const NEXT_START: u64 = machine::CORE_START as u64;
 const MEMORY_READ: u64 = machine::MEMORY_READ as u64;
 const MEMORY_WRITE: u64 = machine::MEMORY_WRITE as u64;
+const WRITE_TO_ACK: u64 = machine::MEMORY_ACKNOWLEDGMENT as u64;
 const IO_TO_END: u64 = machine::IO_MESSAGE_TO_END as u64;
 /// Cycles from the start of an instruction miss to its message.
 const LINE_TO_MESSAGE: u64 = machine::LINE_REQUEST_TO_MESSAGE as u64;
@@ -59,6 +55,9 @@ const LINE_MESSAGE_TO_FILL: u64 = machine::LINE_MESSAGE_TO_FILL as u64;
 /// Cycles from a release that a sync master sends to the issue of the next instruction, apart from
 /// its message.
 const RELEASE_TO_ISSUE: u64 = machine::RELEASE_TO_ISSUE as u64;
+const MESSAGE: u64 = machine::MESSAGE_CYCLES as u64;
+/// More hops than any request has: of all requests that arrive in one cycle, writes are the last.
+const LAST: u64 = u64::MAX;
 
 /// The unit of a tile that sends a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,97 +70,6 @@ enum Unit {
 
 /// The number of units of a tile.
 const UNITS: usize = 3;
-
-/// The origin of a request.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Asks {
-    /// The number of the core.
-    pub core: usize,
-    /// The cycle in which the controller of the core saw the request.
-    pub seen: u64,
-    /// The current cycle of the core.
-    pub now: u64,
-    /// The cycle in which the controller starts the request.
-    pub start: u64,
-}
-
-impl Asks {
-    /// Creates the trip of a request, which begins with its turn at the controller.
-    fn trip(&self) -> Trip {
-        let mut trip = Trip::new(self.seen.min(self.start));
-        trip.stay(Place::Controller, self.start);
-        trip
-    }
-}
-
-/// A line on its way to a core.
-#[derive(Clone, Debug)]
-pub(super) struct Answer {
-    /// The number of the core.
-    pub core: usize,
-    pub line: u32,
-    /// Whether it is an instruction line.
-    pub is_code: bool,
-    /// The cycle of the fill.
-    pub fill: u64,
-    /// Whether the core may store to the line.
-    pub owned: bool,
-    /// The path of the request and the line.
-    pub legs: Vec<Leg>,
-}
-
-/// A request on its way to its home or to memory.
-#[derive(Clone, Debug)]
-struct Request {
-    core: usize,
-    line: u32,
-    kind: Kind,
-    trip: Trip,
-}
-
-/// The position of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// A request for a data line that reaches its home; exclusive for a store.
-    AtHome { own: bool },
-    /// A request for a data line that reaches memory.
-    AtMemory { own: bool },
-    /// A request for an instruction line that reaches memory.
-    Instructions,
-}
-
-/// The loss of a line by a core.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Loss {
-    /// The first cycle in which the core no longer has the line.
-    pub at: u64,
-    pub line: u32,
-    /// Whether the core keeps a copy for reading.
-    pub shares: bool,
-}
-
-/// Counters of the activities of cores and memory over the network.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NetworkCounters {
-    /// Requested data lines that were in the second-level cache.
-    pub second_level_hits: u64,
-    /// Requested data lines that came from memory.
-    pub second_level_misses: u64,
-    /// Requested data lines that came from another core, which had modified them.
-    pub forwarded: u64,
-    /// Requests of a core for write permission to a line that it shared.
-    pub upgrades: u64,
-    /// Copies that cores lost because of a store of another core.
-    pub invalidations: u64,
-    /// Lines read from memory, including instruction lines.
-    pub memory_reads: u64,
-    /// Lines written to memory.
-    pub memory_writes: u64,
-    /// Messages between tiles.
-    pub messages: u64,
-    /// Cycles that messages waited for links.
-    pub link_waits: u64,
-}
 
 /// The network.
 pub(super) struct Network {
@@ -180,14 +88,10 @@ pub(super) struct Network {
     /// The senders of each tile, by unit and virtual network.
     senders: Vec<[[Resource; NETS]; UNITS]>,
     memory: Resource,
-    /// The cycles that memory needs to send acknowledgments for which its sender is not occupied yet.
-    /// The next data line occupies it longer: a reservation for each acknowledgment would leave gaps
-    /// that are too short for a line.
-    unsent: u64,
     /// The tile of each core.
     tiles: Vec<u32>,
-    /// The cycle in which each core takes the next message of a set of its data cache.
-    next_messages: [FxHashMap<u32, u64>; CORE_LIMIT],
+    /// The cycles in which each core takes messages of a set of its data cache.
+    messages: [FxHashMap<u32, Resource>; CORE_LIMIT],
     /// The losses that each core has not seen yet.
     losses: [Vec<Loss>; CORE_LIMIT],
     /// The requests by the cycle in which they arrive, the hops behind them, and their number. Of two
@@ -200,35 +104,20 @@ pub(super) struct Network {
     counters: NetworkCounters,
 }
 
-/// Returns the home tile of a line.
-fn home(line: u32) -> u32 {
-    line >> HOME_SHIFT
-}
-
-/// Returns the addresses whose home is a tile. There are none for a tile outside of the mesh.
-pub fn addresses_at(tile: u32) -> Range<u64> {
-    let bytes = 1u64 << (HOME_SHIFT + machine::CACHE_LINE.ilog2());
-    match (tile as usize) < TILES {
-        true => u64::from(tile) * bytes..(u64::from(tile) + 1) * bytes,
-        false => 0..0,
-    }
-}
-
 impl Network {
     pub fn new(config: TimingConfig) -> Network {
         Network {
             shared: false,
             mesh: Mesh::new(config.hop_delay, config.link_cycles),
             directory: Directory::default(),
-            second_levels: vec![SecondLevel::new(); TILES],
+            second_levels: vec![SecondLevel::new(); CORE_LIMIT],
             second_level_delay: config.second_level_delay.into(),
             memory_delay: config.memory_delay.into(),
-            turns: vec![Resource::default(); TILES],
-            senders: vec![Default::default(); TILES],
+            turns: vec![Resource::default(); CORE_LIMIT],
+            senders: vec![Default::default(); CORE_LIMIT],
             memory: Resource::default(),
-            unsent: 0,
             tiles: Vec::new(),
-            next_messages: Default::default(),
+            messages: Default::default(),
             losses: Default::default(),
             requests: BTreeMap::new(),
             requested: 0,
@@ -237,12 +126,26 @@ impl Network {
         }
     }
 
+    /// Sets the places of the mesh, before the first core is added.
+    pub fn set_topology(&mut self, topology: Topology) {
+        self.mesh.topology = topology;
+    }
+
+    fn topology(&self) -> &Topology {
+        &self.mesh.topology
+    }
+
+    /// Returns the home tile of a line.
+    fn home(&self, line: u32) -> u32 {
+        self.topology().home(line * machine::CACHE_LINE)
+    }
+
     /// Adds a core in tile `tile`; returns the cycle in which the host starts it. The host starts one
     /// core after the other.
     pub fn add_core(&mut self, tile: u32) -> u64 {
         let number = self.tiles.len() as u64;
         self.tiles.push(tile);
-        number * NEXT_START + self.mesh.hops(HOST_TILE, tile)
+        number * NEXT_START + self.mesh.hops(self.topology().host_tile(), tile)
     }
 
     fn tile(&self, core: usize) -> u32 {
@@ -281,7 +184,7 @@ impl Network {
     }
 
     fn send_to(&mut self, unit: Unit, message: Message, after: u64, trip: &mut Trip, past: u64) {
-        let tile = message.from as usize % TILES;
+        let tile = message.from as usize % CORE_LIMIT;
         let sender = &mut self.senders[tile][unit as usize][message.net as usize];
         let taken = sender.take(trip.at, u64::from(message.flits) + after, past);
         trip.stay(Place::Link, taken);
@@ -289,24 +192,20 @@ impl Network {
     }
 
     /// Returns the cycle in which `core` takes a message about a line that arrives in cycle `at`.
-    fn take(&mut self, core: usize, line: u32, at: u64) -> u64 {
-        let next = self.next_messages[core % CORE_LIMIT]
-            .entry(line % machine::DCACHE_SETS)
-            .or_default();
-        let taken = at.max(*next);
-        *next = taken + NEXT_MESSAGE;
-        taken
+    fn take(&mut self, core: usize, line: u32, at: u64, now: u64) -> u64 {
+        let set = self.messages[core % CORE_LIMIT].entry(line % machine::DCACHE_SETS);
+        set.or_default().take(at, NEXT_MESSAGE, now)
     }
 
     /// Takes a line that reaches `core` in cycle `at`, and the acknowledgments that it waits for.
     /// Returns the cycle of the last message, and the cycles from it to the fill.
     ///
     /// The acknowledgments follow the line and delay it by a cycle each.
-    fn take_all(&mut self, core: usize, line: u32, at: u64, acks: &[u64]) -> (u64, u64) {
-        let mut taken = self.take(core, line, at + acks.len() as u64);
+    fn take_all(&mut self, core: usize, line: u32, at: u64, acks: &[u64], now: u64) -> (u64, u64) {
+        let mut taken = self.take(core, line, at + acks.len() as u64, now);
         let mut to_fill = MESSAGE_TO_FILL;
         for &ack in acks {
-            taken = self.take(core, line, ack.max(taken));
+            taken = self.take(core, line, ack.max(taken), now);
             to_fill = ACK_TO_FILL;
         }
         (taken, to_fill)
@@ -315,13 +214,20 @@ impl Network {
     /// Requests a data line for a load, or exclusively for a store (`own`).
     pub fn data(&mut self, asks: Asks, line: u32, own: bool) {
         let kind = Kind::AtHome { own };
-        self.request(asks, line, kind, REQUEST_TO_MESSAGE, Net::Request, home(line));
+        self.request(asks, line, kind, REQUEST_TO_MESSAGE, Net::Request, self.home(line));
     }
 
     /// Requests an instruction line.
     pub fn instructions(&mut self, asks: Asks, line: u32) {
         let kind = Kind::Instructions;
-        self.request(asks, line, kind, LINE_TO_MESSAGE, Net::Service, MEMORY_TILE);
+        self.request(
+            asks,
+            line,
+            kind,
+            LINE_TO_MESSAGE,
+            Net::Service,
+            self.topology().memory_tile(),
+        );
     }
 
     /// Sends a request to a tile, `to_message` cycles after its start.
@@ -371,6 +277,10 @@ impl Network {
             Kind::AtHome { own } => self.at_home(request, own, now),
             Kind::AtMemory { own } => Some(self.at_memory(request, own, now)),
             Kind::Instructions => Some(self.instructions_at_memory(request, now)),
+            Kind::Write => {
+                self.write_memory(request, now);
+                None
+            }
         }
     }
 
@@ -379,10 +289,10 @@ impl Network {
         let Request {
             core, line, mut trip, ..
         } = request;
-        let (tile, home) = (self.tile(core), home(line));
+        let (tile, home) = (self.tile(core), self.home(line));
         let (next_at, settled_at) = self.directory.times(line);
         let (action, sharers) = self.directory.look(core, line, own);
-        let turn = self.turns[home as usize % TILES].take(trip.at.max(next_at), DIRECTORY_BUSY, now);
+        let turn = self.turns[home as usize % CORE_LIMIT].take(trip.at.max(next_at), DIRECTORY_BUSY, now);
         trip.stay(Place::Directory, turn);
         trip.spend(Place::SecondLevel, DIRECTORY_ANSWER + self.second_level_delay);
         let answered = trip.at;
@@ -399,7 +309,7 @@ impl Network {
                 self.counters.invalidations += u64::from(own);
                 let owner_tile = self.tile(owner);
                 self.forward(home, owner_tile, &mut trip, now);
-                let taken = self.take(owner, line, trip.at.max(settled_at));
+                let taken = self.take(owner, line, trip.at.max(settled_at), now);
                 trip.stay(Place::OtherCore, taken);
                 trip.spend(Place::OtherCore, FORWARD_TO_ANSWER);
                 self.lose(owner, line, trip.at, !own, now);
@@ -407,21 +317,27 @@ impl Network {
                 if own {
                     self.keep(line, false, answered, now);
                 } else {
+                    self.second_level(line).note(line, false, answered);
                     free_at = self.copy_home(Unit::Core, home, response, trip.at, now);
                     self.keep(line, true, free_at, now);
                 }
                 self.send(Unit::Core, response, &mut trip, now);
             }
-            Action::Supply if !self.second_level(line).look(line) => {
+            Action::Supply if !self.second_level(line).has_bytes(line, turn) => {
                 self.counters.second_level_misses += 1;
-                self.forward(home, MEMORY_TILE, &mut trip, now);
+                if own {
+                    self.keep(line, false, answered, now);
+                } else {
+                    self.second_level(line).note(line, false, answered);
+                }
+                self.forward(home, self.topology().memory_tile(), &mut trip, now);
                 self.awaited.entry(line).or_default();
                 let request = Request {
                     kind: Kind::AtMemory { own },
                     trip,
                     ..request
                 };
-                self.queue(request, self.mesh.hops(home, MEMORY_TILE));
+                self.queue(request, self.mesh.hops(home, self.topology().memory_tile()));
                 return None;
             }
             Action::Supply | Action::Upgrade => {
@@ -436,7 +352,7 @@ impl Network {
             }
         }
         let acks = self.invalidate(sharers, line, tile, answered, settled_at, now);
-        let (taken, to_fill) = self.take_all(core, line, trip.at, &acks);
+        let (taken, to_fill) = self.take_all(core, line, trip.at, &acks, now);
         trip.stay(Place::OtherCore, taken);
         let owned = self.directory.grant(core, line, own, free_at, taken + NEXT_MESSAGE);
         Some(Answer {
@@ -454,11 +370,11 @@ impl Network {
         let Request {
             core, line, mut trip, ..
         } = request;
-        let home = home(line);
+        let home = self.home(line);
         let mut free_at = trip.at;
         self.read_memory(&mut trip, now);
         let response = Message {
-            from: MEMORY_TILE,
+            from: self.topology().memory_tile(),
             to: self.tile(core),
             net: Net::Response,
             flits: WITH_LINE,
@@ -466,11 +382,12 @@ impl Network {
         if !own {
             free_at = self.copy_home(Unit::Service, home, response, trip.at, now);
         }
-        self.keep(line, !own, free_at, now);
-        let after = LAST_DESTINATION + std::mem::take(&mut self.unsent);
-        self.send_to(Unit::Service, response, after, &mut trip, now);
-        let taken = self.take(core, line, trip.at);
+        self.send(Unit::Service, response, &mut trip, now);
+        let taken = self.take(core, line, trip.at, now);
         trip.stay(Place::Controller, taken);
+        if !own {
+            self.keep(line, true, free_at, now);
+        }
         let owned = self.directory.grant(core, line, own, free_at, taken + NEXT_MESSAGE);
         // They have waited at the home, in the order of their arrival.
         for mut waiting in self.awaited.remove(&line).unwrap_or_default() {
@@ -493,7 +410,7 @@ impl Network {
         } = request;
         self.read_memory(&mut trip, now);
         let response = Message {
-            from: MEMORY_TILE,
+            from: self.topology().memory_tile(),
             to: self.tile(core),
             net: Net::Response,
             flits: WITH_LINE,
@@ -531,7 +448,7 @@ impl Network {
     /// result is the cycle in which the core has the acknowledgment.
     pub fn give_back(&mut self, asks: Asks, line: u32, modified: bool) -> u64 {
         let Asks { core, now, start, .. } = asks;
-        let (tile, home) = (self.tile(core), home(line));
+        let (tile, home) = (self.tile(core), self.home(line));
         let mut trip = Trip::new(start + REQUEST_TO_MESSAGE);
         let request = Message {
             from: tile,
@@ -541,10 +458,25 @@ impl Network {
         };
         self.send(Unit::Core, request, &mut trip, now);
         let (next_at, _) = self.directory.times(line);
-        let turn = self.turns[home as usize % TILES].take(trip.at.max(next_at), DIRECTORY_BUSY, now);
+        let turn = self.turns[home as usize % CORE_LIMIT].take(trip.at.max(next_at), DIRECTORY_BUSY, now);
         let mut trip = Trip::new(turn + DIRECTORY_ANSWER + self.second_level_delay);
-        if self.directory.give_back(core, line, now) {
-            self.keep(line, true, trip.at, now);
+        let has_bytes = self.directory.give_back(core, line, now);
+        self.second_level(line).note(line, has_bytes, trip.at);
+        if std::env::var_os("DBG").is_some() && modified && !has_bytes {
+            eprintln!("{now} G U {line:x} core {core}");
+        }
+        if modified && !has_bytes {
+            // The line has left the second level meanwhile: its home writes it to memory.
+            let mut write = Trip::new(trip.at + u64::from(SHORT));
+            self.second_level(line).note(line, false, write.at);
+            let message = Message {
+                from: home,
+                to: self.topology().memory_tile(),
+                net: Net::Response,
+                flits: WITH_LINE,
+            };
+            self.send(Unit::Directory, message, &mut write, now);
+            self.queue_write(core, line, write);
         }
         self.forward(home, tile, &mut trip, now);
         trip.at
@@ -555,12 +487,12 @@ impl Network {
         let mut trip = Trip::new(asks.start + REQUEST_TO_MESSAGE);
         let message = Message {
             from: self.tile(asks.core),
-            to: MEMORY_TILE,
+            to: self.topology().memory_tile(),
             net: Net::Response,
             flits: WITH_LINE,
         };
         self.send(Unit::Core, message, &mut trip, asks.now);
-        self.write_memory(home(line), trip.at, asks.now);
+        self.queue_write(asks.core, line, trip);
     }
 
     /// Performs an access to I/O space. Returns the cycle in which it has ended.
@@ -569,13 +501,13 @@ impl Network {
         let mut trip = Trip::new(asks.start + REQUEST_TO_MESSAGE);
         let there = Message {
             from: tile,
-            to: HOST_TILE,
+            to: self.topology().host_tile(),
             net: Net::Service,
             flits: WITH_WORD,
         };
         self.send(Unit::Core, there, &mut trip, asks.now);
         let back = Message {
-            from: HOST_TILE,
+            from: self.topology().host_tile(),
             to: tile,
             ..there
         };
@@ -623,7 +555,7 @@ impl Network {
         now: u64,
     ) -> SmallVec<[u64; 8]> {
         let mut acks = SmallVec::new();
-        let home = home(line);
+        let home = self.home(line);
         let mut left = cores;
         while left != 0 {
             let core = left.trailing_zeros() as usize;
@@ -638,7 +570,7 @@ impl Network {
                 flits: SHORT,
             };
             self.send_copy(Unit::Directory, message, &mut trip, now);
-            let taken = self.take(core, line, trip.at.max(settled_at));
+            let taken = self.take(core, line, trip.at.max(settled_at), now);
             let mut trip = Trip::new(taken + FORWARD_TO_ANSWER);
             self.lose(core, line, trip.at, false, now);
             let ack = Message {
@@ -663,13 +595,14 @@ impl Network {
     }
 
     fn second_level(&mut self, line: u32) -> &mut SecondLevel {
-        &mut self.second_levels[home(line) as usize % TILES]
+        let home = self.home(line);
+        &mut self.second_levels[home as usize % CORE_LIMIT]
     }
 
     /// Records a line in the second level of its home in cycle `at`, with its bytes unless a core
     /// modifies it. This may evict another line.
     fn keep(&mut self, line: u32, has_bytes: bool, at: u64, now: u64) {
-        if let Some(evicted) = self.second_level(line).put(line, has_bytes) {
+        if let Some(evicted) = self.second_level(line).put(line, has_bytes, at) {
             self.replace(evicted, at + DIRECTORY_BUSY, now);
         }
     }
@@ -677,11 +610,11 @@ impl Network {
     /// Writes a line that leaves the second level to memory in cycle `at`. Its copies in cores are
     /// invalidated; a core that has modified it writes it.
     fn replace(&mut self, line: u32, at: u64, now: u64) {
-        let home = home(line);
-        let turn = self.turns[home as usize % TILES].take(at, DIRECTORY_BUSY, now);
+        let home = self.home(line);
+        let turn = self.turns[home as usize % CORE_LIMIT].take(at, DIRECTORY_BUSY, now);
         let mut message = Message {
             from: home,
-            to: MEMORY_TILE,
+            to: self.topology().memory_tile(),
             net: Net::Response,
             flits: WITH_LINE,
         };
@@ -696,18 +629,22 @@ impl Network {
             let tile = self.tile(core);
             let mut forward = Trip::new(turn);
             self.forward(home, tile, &mut forward, now);
-            let taken = self.take(core, line, forward.at);
+            let taken = self.take(core, line, forward.at, now);
             self.lose(core, line, taken + FORWARD_TO_ANSWER, false, now);
             if owner.is_some() {
                 trip = Trip::new(taken + FORWARD_TO_ANSWER);
                 message.from = tile;
-                self.copy_home(Unit::Core, home, message, trip.at, now);
+                let written_at = self.copy_home(Unit::Core, home, message, trip.at, now);
+                self.second_level(line).note(line, false, written_at);
             }
         }
         let unit = if owner.is_some() { Unit::Core } else { Unit::Directory };
         self.send(unit, message, &mut trip, now);
-        let free_at = self.write_memory(home, trip.at, now);
-        self.directory.block(line, free_at);
+        self.second_level(line).note(line, false, turn);
+        // Until the acknowledgment of memory, which nothing delays in this estimate.
+        let acked_at = trip.at + WRITE_TO_ACK + MESSAGE + self.mesh.hops(self.topology().memory_tile(), home);
+        self.directory.block(line, acked_at);
+        self.queue_write(owner.unwrap_or_default(), line, trip);
     }
 
     fn read_memory(&mut self, trip: &mut Trip, now: u64) {
@@ -717,21 +654,34 @@ impl Network {
         trip.spend(Place::Memory, MEMORY_ANSWER + self.memory_delay);
     }
 
-    /// Writes a line to memory from cycle `at` on; returns the cycle in which its home has the
-    /// acknowledgment.
-    fn write_memory(&mut self, home: u32, at: u64, now: u64) -> u64 {
+    /// Writes a line that reaches memory at the end of `trip`.
+    fn queue_write(&mut self, core: usize, line: u32, trip: Trip) {
         self.counters.memory_writes += 1;
-        let busy = MEMORY_WRITE + self.memory_delay;
-        let mut trip = Trip::new(self.memory.take(at, busy, now) + busy);
-        self.unsent += u64::from(SHORT) + LAST_DESTINATION;
+        let kind = Kind::Write;
+        self.queue(Request { core, line, kind, trip }, LAST);
+    }
+
+    /// Writes a line to memory, and acknowledges it to its home. Memory prefers reads: a write waits
+    /// until memory is free and no read has arrived.
+    fn write_memory(&mut self, mut request: Request, now: u64) {
+        let free_at = self.memory.free_at(now);
+        if free_at > now {
+            request.trip = Trip::new(free_at);
+            self.queue(request, LAST);
+            return;
+        }
+        self.memory.take(now, MEMORY_WRITE + self.memory_delay, now);
+        let line = request.line;
+        let mut trip = Trip::new(now + WRITE_TO_ACK);
         let ack = Message {
-            from: MEMORY_TILE,
-            to: home,
+            from: self.topology().memory_tile(),
+            to: self.home(line),
             net: Net::Response,
             flits: SHORT,
         };
-        self.mesh.send(ack, &mut trip, now);
-        trip.at
+        // Its sender is occupied for one cycle more than the flit, like that of a copy.
+        self.send_copy(Unit::Service, ack, &mut trip, now);
+        self.second_level(line).note(line, false, trip.at);
     }
 }
 

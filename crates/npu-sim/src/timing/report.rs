@@ -1,6 +1,6 @@
 //! The results of a timed run.
 
-use super::network::NetworkCounters;
+use super::request::NetworkCounters;
 use crate::machine::THREADS;
 use crate::registers::LANES;
 use std::fmt;

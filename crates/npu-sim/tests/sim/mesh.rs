@@ -1,11 +1,12 @@
 //! Programs of several cores, with their cycles on the hardware description of the mesh (4 by 4
-//! tiles, eight cores, memory without a delay).
+//! tiles with eight cores, or 2 by 2 tiles with two cores).
 //!
 //! Each program isolates one behavior: misses by distance, sharing, evictions, barriers, bandwidth,
 //! code, and random accesses with all of them.
 
 use super::network::{System, run_program};
 use npu_mc::machine;
+use npu_sim::Topology;
 use std::fmt::Write as _;
 
 /// The registers of the programs: the tile in `s1`, the thread in `s2`, and the number of control
@@ -95,6 +96,16 @@ fn evictions() -> String {
     let (crowd, address, step) = (crowd(2, 1), set("s3", 0x10_0000), set("s4", 0x2000));
     format!(
         "{crowd}{address}shli s4, s1, 20\n add_i32 s3, s3, s4\n movei s7, 3\nouter:\n or_i32 s8, s3, s3\n movei s9, 12\nagain:\n store32 s1, (s8)\n load32 s5, (s8)\n add_i32 s6, s5, s5\n{step}add_i32 s8, s8, s4\n subi s9, s9, 1\n bnez s9, again\n subi s7, s7, 1\n bnez s7, outer\n"
+    )
+}
+
+/// Random loads and stores of sixteen lines of each core, all in one set of the caches. With `both`,
+/// two cores do this, else only the first.
+fn one_set(seed: (u32, u32), count: u32, stores: u32, both: bool) -> String {
+    let (crowd, address, (multiplier, summand)) = (crowd(2, 1), set("s3", 0x20_0000), seed);
+    let others = if both { "" } else { "bnez s1, fin\n" };
+    format!(
+        "{crowd}{address}moveil s8, {multiplier}\n mull_i32 s8, s8, s1\n addi s8, s8, {summand}\n movei s9, {count}\n{MEET}{others}again:\n moveil s10, 25173\n mull_i32 s8, s8, s10\n moveil s10, 13849\n add_i32 s8, s8, s10\n shri s11, s8, 9\n andi s12, s11, 15\n shli s12, s12, 13\n add_i32 s13, s3, s12\n shli s14, s1, 20\n add_i32 s13, s13, s14\n shri s15, s8, 17\n andi s15, s15, 15\n subi s15, s15, {stores}\n shri s15, s15, 31\n beqz s15, ld\n store32 s9, (s13)\n load32 s17, (s13)\n add_i32 s18, s17, s17\n jmp nx\nld:\n load32 s17, (s13)\n add_i32 s18, s17, s17\nnx:\n subi s9, s9, 1\n bnez s9, again\nfin:\n"
     )
 }
 
@@ -291,6 +302,13 @@ fn throughput() -> Vec<Program> {
         Program::new("one second level for eight", (8, 1), second_level(8, 1), 6265),
         Program::new("one second level for two times eight", (2, 8), second_level(2, 8), 5820),
         Program::new("evictions", (2, 1), evictions(), 4123),
+        Program::new(
+            "one set of the caches",
+            (2, 1),
+            one_set((277, 146), 60, 6, false),
+            10042,
+        ),
+        Program::new("one set for two", (2, 1), one_set((77, 46), 40, 4, true), 7321),
     ]
 }
 
@@ -440,7 +458,7 @@ pub(super) fn programs() -> Vec<Program> {
 }
 
 /// Programs with a slower memory: name, delay of memory, and cycles of the hardware.
-const SLOW: [(&str, u32, u64); 15] = [
+const SLOW: [(&str, u32, u64); 18] = [
     ("load from the second level", 10, 1158),
     ("load from the second level", 40, 1346),
     ("cold loads of four times four", 10, 6192),
@@ -456,6 +474,27 @@ const SLOW: [(&str, u32, u64); 15] = [
     ("increments of eight", 10, 4298),
     ("increments of eight", 40, 4771),
     ("evictions", 10, 4444),
+    ("evictions", 40, 6024),
+    ("one set of the caches", 40, 11525),
+    ("one set for two", 40, 9243),
+];
+
+/// Programs on the mesh of 2 by 2 tiles: name, delay of memory, and cycles of the hardware.
+const SMALL: [(&str, u32, u64); 14] = [
+    ("load from the second level", 0, 1036),
+    ("load from the second level", 30, 1203),
+    ("increments of two", 0, 1427),
+    ("barriers of two times eight", 0, 1025),
+    ("cold loads of two", 0, 1565),
+    ("cold loads of two", 30, 2091),
+    ("one second level for two times eight", 0, 5314),
+    ("code of two times eight", 0, 4323),
+    ("evictions", 0, 3631),
+    ("evictions", 30, 4914),
+    ("one set of the caches", 0, 9487),
+    ("one set of the caches", 30, 10587),
+    ("one set for two", 10, 7369),
+    ("one set for two", 30, 8031),
 ];
 
 #[test]
@@ -465,17 +504,21 @@ fn programs_take_the_cycles_of_the_hardware() {
         let found = programs.iter().find(|program| program.name == name);
         found.expect("a program has this name")
     };
-    let fast = programs.iter().map(|program| (program, 0, program.cycles));
-    let slow = SLOW.iter().map(|&(name, delay, cycles)| (named(name), delay, cycles));
+    let shipped = Topology::default();
+    let small = Topology::new(2, 2).expect("a mesh");
+    let fast = programs.iter().map(|program| (program, shipped, 0, program.cycles));
+    let slow = SLOW.map(|(name, delay, cycles)| (named(name), shipped, delay, cycles));
+    let small = SMALL.map(|(name, delay, cycles)| (named(name), small, delay, cycles));
     let mut errors = Vec::new();
     let mut table = String::new();
-    for (program, memory_delay, expected) in fast.chain(slow) {
+    for (program, mesh, memory_delay, expected) in fast.chain(slow).chain(small) {
         let system = System {
             cores: program.cores as usize,
             running: program.cores as usize,
             threads: program.threads,
             memory_delay,
-            ..System::ALONE
+            mesh,
+            ..System::alone()
         };
         let (name, code) = (program.name, &program.code);
         let source = format!("{PROLOGUE}{code}{END}");
@@ -484,7 +527,7 @@ fn programs_take_the_cycles_of_the_hardware() {
         let error = cycles as f64 / expected as f64 - 1.0;
         let _ = writeln!(
             table,
-            "{name}, memory delay {memory_delay}: {cycles} cycles, hardware {expected}, {:+.1} %",
+            "{mesh}: {name}, memory delay {memory_delay}: {cycles} cycles, hardware {expected}, {:+.1} %",
             100.0 * error
         );
         errors.push(error.abs());

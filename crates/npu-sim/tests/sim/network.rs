@@ -4,7 +4,7 @@ use super::common::Golden;
 use npu_link::{Placement, link};
 use npu_mc::asm::{Options, assemble};
 use npu_mc::machine;
-use npu_sim::{Config, Halt, Machine, NoSink, Place, Report, Stall, THREADS, Timing, TimingConfig, Waits};
+use npu_sim::{Config, Halt, Machine, NoSink, Place, Report, Stall, THREADS, Timing, TimingConfig, Topology, Waits};
 
 /// The maximum number of instructions of a program.
 const LIMIT: u64 = 1_000_000;
@@ -23,17 +23,22 @@ pub struct System {
     pub threads: u32,
     pub memory_delay: u32,
     pub hop_delay: u32,
+    pub mesh: Topology,
 }
 
 impl System {
-    pub const ALONE: System = System {
-        cores: 1,
-        tile: 0,
-        running: 1,
-        threads: 1,
-        memory_delay: 0,
-        hop_delay: machine::HOP_CYCLES,
-    };
+    /// One thread of one core.
+    pub fn alone() -> System {
+        System {
+            cores: 1,
+            tile: 0,
+            running: 1,
+            threads: 1,
+            memory_delay: 0,
+            hop_delay: machine::HOP_CYCLES,
+            mesh: Topology::default(),
+        }
+    }
 }
 
 /// Four loads of separate lines, each with a wait for its result, and the end. Cores load different
@@ -80,6 +85,7 @@ pub fn run_program(
     let mut machine = Machine::new(Config {
         cores: system.cores,
         tile: system.tile,
+        mesh: system.mesh,
         ..Config::default()
     });
     machine.load(&image).expect("room");
@@ -137,7 +143,7 @@ fn a_miss_takes_the_way_over_home_and_memory() {
                 tile,
                 memory_delay,
                 hop_delay,
-                ..System::ALONE
+                ..System::alone()
             };
             // To the home in tile 0, from there to memory, and back.
             let home = u64::from(tile % machine::MESH_WIDTH + tile / machine::MESH_WIDTH);
@@ -157,7 +163,7 @@ fn more_cores_make_nothing_cheaper() {
         let idle = System {
             cores: 16,
             running,
-            ..System::ALONE
+            ..System::alone()
         };
         let system = System { cores, ..idle };
         let cycles = run(system).0.cycles;
@@ -177,7 +183,7 @@ fn memory_does_one_thing_at_a_time() {
         cores: 8,
         running: 8,
         memory_delay: 100,
-        ..System::ALONE
+        ..System::alone()
     };
     let (report, _) = run(system);
     // 4 loads of each core, and 2 lines of instructions, the first of which arrives before the
@@ -193,7 +199,7 @@ fn memory_does_one_thing_at_a_time() {
     );
     let alone = run(System {
         memory_delay: 100,
-        ..System::ALONE
+        ..System::alone()
     });
     assert!(report.cycles > 5 * alone.0.cycles);
 }
@@ -227,7 +233,7 @@ fn cores_that_share_lines_take_the_same_cycles_however_they_are_simulated() {
         running: 16,
         memory_delay: 10,
         hop_delay: 1,
-        ..System::ALONE
+        ..System::alone()
     };
     let run = |every_cycle: bool, link_cycles: u32| {
         let (report, waits, machine) = run_program(SHARING, system, |config| {

@@ -13,7 +13,7 @@ pub use session::{ModuleSession, Session};
 use crate::Stop;
 use crate::disasm::parse_address;
 use npu_mc::machine::ControlRegister;
-use npu_sim::{CORE_LIMIT, Config, QUANTUM, Schedule, THREADS, TimingConfig};
+use npu_sim::{CORE_LIMIT, Config, QUANTUM, Schedule, THREADS, TimingConfig, Topology};
 use std::path::PathBuf;
 use trace::TraceArg;
 
@@ -87,6 +87,18 @@ pub struct ExecuteArgs {
     #[arg(long)]
     timing: bool,
 
+    /// The tiles of a row and the rows of the mesh, for several cores; by default those of the hardware
+    #[arg(long, value_name = "WIDTHxHEIGHT", default_value_t = Topology::default())]
+    mesh: Topology,
+
+    /// The tile of the mesh with memory; by default the last one
+    #[arg(long, value_name = "TILE")]
+    memory_tile: Option<u32>,
+
+    /// The tile of the mesh with the host; by default the one before the last
+    #[arg(long, value_name = "TILE")]
+    host_tile: Option<u32>,
+
     /// Additional cycles of each memory transaction, for --timing
     #[arg(long, value_name = "CYCLES", default_value_t = 0, requires = "timing")]
     memdelay: u32,
@@ -151,9 +163,18 @@ impl ExecuteArgs {
             (Threads::Mask(mask), cores) => each(mask, cores.unwrap_or(1)),
         };
         let usual = Config::default();
+        let mesh = self.mesh.with_places(
+            self.memory_tile.unwrap_or(self.mesh.memory_tile()),
+            self.host_tile.unwrap_or(self.mesh.host_tile()),
+        );
+        let mesh = mesh.map_err(|error| Stop::Usage(error.to_string()))?;
+        if cores as u32 > mesh.tiles() {
+            return Err(Stop::Usage(format!("a mesh of {mesh} has no {cores} cores")));
+        }
         let config = Config {
             strict: self.strict,
             cores,
+            mesh,
             coherent: self.coherent,
             translate_after: usual.translate_after.filter(|_| !self.no_jit),
             host_threads: match self.host_threads {
