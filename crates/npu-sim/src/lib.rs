@@ -68,6 +68,8 @@
 //! - `jit/` translates hot loops to host code (feature `jit`, off by default).
 //! - `parallel` runs cores in parallel on host threads, each with a view of memory.
 //! - `cache` has the data caches, `barrier` the barriers.
+//! - [`coherence`] has the coherence protocol of several cores with its faults, and a checker that
+//!   goes through all orders of small programs.
 //! - `sharing` finds the faults of several cores in strict machines.
 //! - `timing` models the pipelines: [`Machine::run_timed`] counts cycles.
 //!
@@ -99,6 +101,7 @@
 mod alu;
 mod barrier;
 mod cache;
+pub mod coherence;
 mod exec;
 mod fast;
 mod fill;
