@@ -3,7 +3,8 @@
 //! The transitions are those of the hardware description, seen in its log of messages; the comments
 //! name the faults among them (`docs/machine/several-cores.md`).
 
-use super::message::{Bytes, Kind, Message, Network, Node};
+use super::message::{Bytes, Kind, Message, Met, Network, Node};
+use crate::findings::Hazard;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
@@ -104,6 +105,17 @@ pub enum Fault {
     NoMisses,
 }
 
+impl Fault {
+    /// Returns the fault as a finding of a run.
+    pub(crate) fn hazard(self) -> Hazard {
+        match self {
+            Fault::InvalidationOfReadLine => Hazard::InvalidationOfReadLine,
+            Fault::EvictionBeforeLoad => Hazard::EvictionBeforeNonCoherentLoad,
+            Fault::NoMisses => Hazard::NonCoherentStoreMiss,
+        }
+    }
+}
+
 /// The answer of a controller to an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reply {
@@ -129,6 +141,7 @@ pub(crate) struct Sender<'a> {
     pub core: u8,
     pub home: u8,
     pub network: &'a mut Network,
+    pub met: &'a mut Met,
 }
 
 impl Sender<'_> {
@@ -234,6 +247,12 @@ impl Controller {
             if leaves && access == Access::Invalidate {
                 return (Reply::Ready, false);
             }
+            if leaves && access == Access::Flush {
+                if let Some(data) = &active.data {
+                    sender.write_back(line, data, u64::MAX);
+                }
+                return (Reply::Ready, false);
+            }
             if leaves && access == Access::Load && !coherent {
                 return (Reply::Hangs(Fault::EvictionBeforeLoad), false);
             }
@@ -327,7 +346,7 @@ impl Controller {
         let address = line * size_of::<Bytes>() as u32;
         match copy.state {
             State::Shared => {
-                self.start(address, line, Pending::SiA, None, 0);
+                self.start(address, line, Pending::SiA, Some(copy.data), 0);
                 sender.request(Kind::PutS, line);
             }
             State::Modified => {
@@ -370,12 +389,12 @@ impl Controller {
         let mut fills = false;
         let woken = match message.kind {
             Kind::Data => {
-                let (woken, filled) = self.arrive(message);
+                let (woken, filled) = self.arrive(message, sender.met);
                 fills = filled;
                 woken
             }
             Kind::InvAck => {
-                let (woken, filled) = self.acknowledged(message.line);
+                let (woken, filled) = self.acknowledged(message.line, sender.met);
                 fills = filled;
                 woken
             }
@@ -407,9 +426,9 @@ impl Controller {
         {
             match (active.state, message.kind) {
                 (Pending::MiA, Kind::FwdGetS) => {
-                    if let Some(data) = active.data.take() {
-                        sender.give_home(line, requester, &data);
-                        sender.give(line, requester, &data);
+                    if let Some(data) = &active.data {
+                        sender.give_home(line, requester, data);
+                        sender.give(line, requester, data);
                     }
                     active.state = Pending::SiA;
                 }
@@ -426,7 +445,7 @@ impl Controller {
                 }
                 (Pending::SiA, Kind::Inv) => {
                     sender.acknowledge(line, requester);
-                    active.state = Pending::IiA;
+                    (active.state, active.data) = (Pending::IiA, None);
                 }
                 (Pending::SmAd, Kind::Inv) => {
                     sender.acknowledge(line, requester);
@@ -447,7 +466,12 @@ impl Controller {
             }
             return;
         }
-        let Some(copy) = self.lines.get_mut(&line) else { return };
+        let Some(copy) = self.lines.get_mut(&line) else {
+            if message.kind != Kind::FwdFlush {
+                sender.met.push((Hazard::EvictionDuringStore, line));
+            }
+            return;
+        };
         match (copy.state, message.kind) {
             (State::Modified, Kind::FwdGetS) => {
                 sender.give_home(line, requester, &copy.data);
@@ -477,7 +501,7 @@ impl Controller {
         (self.end(place), true)
     }
 
-    fn arrive(&mut self, message: Message) -> (Woken, bool) {
+    fn arrive(&mut self, message: Message, met: &mut Met) -> (Woken, bool) {
         let nothing = (Woken::new(), false);
         let (Some(place), Some(data)) = (self.place_of(message.line), message.data) else {
             return nothing;
@@ -485,6 +509,9 @@ impl Controller {
         let slot = &mut self.slots[place];
         let Some(active) = &mut slot.active else { return nothing };
         let state = active.state;
+        if matches!(state, Pending::ImD | Pending::SmD) && active.received < message.acks {
+            met.push((Hazard::LateAcknowledgment, message.line));
+        }
         if matches!(
             state,
             Pending::ImAd | Pending::SmAd | Pending::ImD | Pending::SmD | Pending::IsD
@@ -508,7 +535,7 @@ impl Controller {
         }
     }
 
-    fn acknowledged(&mut self, line: u32) -> (Woken, bool) {
+    fn acknowledged(&mut self, line: u32, met: &mut Met) -> (Woken, bool) {
         let nothing = (Woken::new(), false);
         let Some(place) = self.place_of(line) else {
             if let Some(copy) = self.lines.get_mut(&line)
@@ -517,6 +544,7 @@ impl Controller {
                 // The transaction has ended too early. The transition does not exist, and its next
                 // state is the first one, so that the core may write the line (fault).
                 copy.state = State::Modified;
+                met.push((Hazard::LateAcknowledgment, line));
             }
             return nothing;
         };

@@ -4,7 +4,8 @@
 //! name the faults among them (`docs/machine/several-cores.md`). The second level has no limit of
 //! lines here, so no line leaves it.
 
-use super::message::{Bytes, Cores, Kind, Message, Network, Node};
+use super::message::{Bytes, Cores, Kind, Message, Met, Network, Node};
+use crate::findings::Hazard;
 use std::collections::BTreeMap;
 
 /// The state of a line at its home. A line without an entry is in no cache, and only memory has it.
@@ -48,6 +49,7 @@ pub(crate) struct Home {
 pub(crate) struct Answers<'a> {
     pub tile: u8,
     pub network: &'a mut Network,
+    pub met: &'a mut Met,
 }
 
 impl Answers<'_> {
@@ -132,7 +134,7 @@ impl Home {
             Kind::GetM => self.store(&message, answers),
             Kind::PutS | Kind::PutM => self.give_back(message, answers),
             Kind::DirFlush => self.flush(&message, answers),
-            Kind::Data => self.arrive(message),
+            Kind::Data => self.arrive(message, answers),
             Kind::FwdGetS
             | Kind::FwdGetM
             | Kind::Inv
@@ -174,7 +176,7 @@ impl Home {
                 answers.short(Node::Core(owner), Kind::FwdGetS, line, requester);
             }
             // The line was moved here too early: the request is lost (`give_back`).
-            State::FromMemory | State::FromOwner => {}
+            State::FromMemory | State::FromOwner => answers.met.push((Hazard::EvictionDuringLoad, line)),
         }
     }
 
@@ -210,7 +212,7 @@ impl Home {
                 *entry = owned;
                 answers.short(Node::Core(owner), Kind::FwdGetM, line, requester);
             }
-            State::FromMemory | State::FromOwner => {}
+            State::FromMemory | State::FromOwner => answers.met.push((Hazard::EvictionDuringLoad, line)),
         }
     }
 
@@ -224,6 +226,9 @@ impl Home {
                 return;
             };
             let is_owner = entry.owner == core;
+            if modified {
+                answers.met.push((Hazard::EvictionDuringLoad, line));
+            }
             if !modified {
                 entry.sharers &= !bit(core);
             } else if !is_owner {
@@ -245,6 +250,8 @@ impl Home {
                 if entry.owner != core {
                     entry.sharers &= !bit(core);
                     entry.data = message.data;
+                } else {
+                    answers.met.push((Hazard::EvictionDuringLoad, line));
                 }
             }
             State::Shared => {
@@ -270,6 +277,9 @@ impl Home {
             State::Invalid => answers.write_back(line, requester, &entry.data),
             State::Shared => {
                 // The sharers remain (fault).
+                if entry.sharers != 0 {
+                    answers.met.push((Hazard::FlushOfSharedLine, line));
+                }
                 answers.write_back(line, requester, &entry.data);
                 entry.state = State::Invalid;
             }
@@ -282,7 +292,7 @@ impl Home {
     }
 
     /// Takes a line from memory or from its owner.
-    fn arrive(&mut self, message: Message) {
+    fn arrive(&mut self, message: Message, answers: &mut Answers<'_>) {
         let line = message.line;
         if let Some(place) = self.place_of(line) {
             if let Some((line, mut entry)) = self.free(place) {
@@ -299,7 +309,9 @@ impl Home {
             entry.data = message.data;
             // The line has no entry any more. The hardware frees the first one, which another line
             // can have: its home forgets that line (fault).
-            self.free(0);
+            if let Some((forgotten, _)) = self.free(0) {
+                answers.met.push((Hazard::EvictionDuringLoad, forgotten));
+            }
         }
     }
 }

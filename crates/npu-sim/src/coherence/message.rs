@@ -3,7 +3,9 @@
 //! Messages of one source, destination and virtual network arrive in the order in which they were
 //! sent. All others can arrive in any order.
 
+use crate::findings::Hazard;
 use npu_mc::machine;
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::fmt;
 
@@ -14,6 +16,9 @@ pub(crate) type Bytes = [u8; machine::CACHE_LINE as usize];
 pub(crate) type Cores = u16;
 
 const _: () = assert!(crate::machine::CORE_LIMIT <= Cores::BITS as usize);
+
+/// The faults that a step met, and the numbers of their lines.
+pub(crate) type Met = SmallVec<[(Hazard, u32); 1]>;
 
 /// A unit that sends and receives messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -193,6 +198,13 @@ impl Network {
             self.channels.remove(place);
         }
         message
+    }
+
+    /// Returns whether a channel has a message of a kind about a line.
+    pub fn has(&self, channel: Channel, kind: Kind, line: u32) -> bool {
+        let queue = self.channels.iter().find(|(key, _)| *key == channel);
+        let mut messages = queue.into_iter().flat_map(|(_, queue)| queue);
+        messages.any(|message| message.kind == kind && message.line == line)
     }
 
     pub fn is_empty(&self) -> bool {

@@ -10,20 +10,27 @@
 //! - `message` has the messages and the network, `controller` the data cache of a core, `home` the
 //!   directory and second level of a tile, `system` all of them together with memory.
 //! - [`explore`](explore()) is the checker.
+//! - `run` runs a machine in random orders ([`Machine::run_coherence`](crate::Machine)); `ports` is
+//!   the data cache as its instructions see it.
 //!
 //! # Limits
 //!
 //! - The second level has no limit of lines: no line leaves it.
 //! - A core has any number of pending transactions; the hardware has 16, and three in a set.
-//! - Of the transitions that no run of the hardware has shown, the model drops messages for absent
-//!   lines, and lets a `flush` of a line in a transaction wait.
+//! - No run of the hardware has shown some transitions. The model drops messages for absent lines,
+//!   a `flush` of a line that a core asks for waits, and a `flush` of a line that the core gives back
+//!   writes the line unless another core has taken it.
 
 mod controller;
 mod explore;
 mod home;
 mod message;
+mod ports;
+mod run;
 mod system;
 
 pub use controller::{Access, Fault};
 pub use explore::{Event, Explored, Failure, Operation, Program, Wrong, explore};
 pub use message::{Kind, Node};
+pub(crate) use ports::Ports;
+pub use run::Coherence;

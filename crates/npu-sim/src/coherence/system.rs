@@ -5,7 +5,8 @@
 
 use super::controller::{Access, Controller, Reply, Sender, State, Woken};
 use super::home::{self, Answers, Home};
-use super::message::{Bytes, Channel, Kind, Message, Network, Node};
+use super::message::{Bytes, Channel, Kind, Message, Met, Net, Network, Node};
+use crate::findings::Hazard;
 use npu_mc::machine;
 
 const LINE: u32 = machine::CACHE_LINE;
@@ -38,6 +39,8 @@ pub(crate) struct Delivered {
     pub woken: Woken,
     /// Whether a line came into the cache of the core, so that another one can leave it.
     pub fills: bool,
+    /// The faults that the message met.
+    pub met: Met,
 }
 
 /// The caches, directories and messages of all cores.
@@ -74,6 +77,7 @@ impl System {
             core,
             home,
             network: &mut self.network,
+            met: &mut Met::new(),
         };
         match self.cores.get_mut(usize::from(core)) {
             Some(controller) => controller.access(thread, access, address, coherent, &mut sender),
@@ -88,6 +92,7 @@ impl System {
             core,
             home,
             network: &mut self.network,
+            met: &mut Met::new(),
         };
         if let Some(controller) = self.cores.get_mut(usize::from(core)) {
             controller.evict(line, &mut sender);
@@ -100,13 +105,16 @@ impl System {
         controller.is_some_and(|controller| controller.can_evict(line))
     }
 
-    /// Iterates over the lines in one set of the cache of a core that can leave it.
-    pub fn victims(&self, core: u8, set: u32) -> impl Iterator<Item = u32> {
+    /// Iterates over the lines in one set of the cache of a core.
+    pub fn in_set(&self, core: u8, set: u32) -> impl Iterator<Item = u32> {
         let controller = self.cores.get(usize::from(core));
         let lines = controller.into_iter().flat_map(|controller| controller.lines.keys());
-        lines
-            .copied()
-            .filter(move |&line| line % machine::DCACHE_SETS == set && self.can_evict(core, line))
+        lines.copied().filter(move |&line| line % machine::DCACHE_SETS == set)
+    }
+
+    /// Iterates over the lines in one set of the cache of a core that can leave it.
+    pub fn victims(&self, core: u8, set: u32) -> impl Iterator<Item = u32> {
+        self.in_set(core, set).filter(move |&line| self.can_evict(core, line))
     }
 
     /// Records that a store has allocated a non-coherent line in place of another one, so that the
@@ -176,12 +184,14 @@ impl System {
             return Ok(delivered);
         };
         let home = self.home_of(message.line);
+        let mut met = Met::new();
         match channel.to {
             Node::Core(core) => {
                 let mut sender = Sender {
                     core,
                     home,
                     network: &mut self.network,
+                    met: &mut met,
                 };
                 if let Some(controller) = self.cores.get_mut(usize::from(core)) {
                     let (woken, fills) = controller.take(message, &mut sender);
@@ -189,6 +199,7 @@ impl System {
                         core: Some(core),
                         woken,
                         fills,
+                        met: Met::new(),
                     };
                 }
             }
@@ -196,13 +207,26 @@ impl System {
                 let mut answers = Answers {
                     tile,
                     network: &mut self.network,
+                    met: &mut met,
                 };
                 if let Some(home) = self.homes.get_mut(usize::from(tile)) {
                     home.take(message, &mut answers);
                 }
             }
-            Node::Memory => self.at_memory(channel.from, home, message, memory)?,
+            Node::Memory => {
+                if let Node::Core(_) = channel.from {
+                    let writes = Channel {
+                        net: Net::Response,
+                        ..channel
+                    };
+                    if channel.net == Net::Forward && self.network.has(writes, Kind::WriteBack, message.line) {
+                        met.push((Hazard::NonCoherentReload, message.line));
+                    }
+                }
+                self.at_memory(channel.from, home, message, memory)?;
+            }
         }
+        delivered.met = met;
         Ok(delivered)
     }
 

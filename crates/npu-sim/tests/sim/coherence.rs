@@ -239,8 +239,31 @@ fn the_writes_of_the_lock_pass() {
     let twice: Vec<Operation> = publish(1).into_iter().chain(publish(2)).collect();
     passes(&[&twice], false);
     passes(&[&publish(1), &[NonCoherent(true), Await(own, 1)]], false);
-    // The eviction of the line by another thread, which `dcache_inv` does not wait for.
-    let mut evicted = publish(1).to_vec();
-    evicted.insert(1, Evict(own));
-    passes(&[&evicted], false);
+    // An eviction of either line by another thread, for which `dcache_inv` does not wait.
+    for line in [own, other] {
+        for place in 0..publish(1).len() {
+            let mut evicted = publish(1).to_vec();
+            evicted.insert(place, Evict(line));
+            passes(&[&evicted], false);
+        }
+    }
+    // Without the store to the other line, the region begins while the eviction is on its way.
+    let mut short = publish(1).to_vec();
+    short.drain(2..4);
+    short.insert(1, Evict(own));
+    assert!(explore_all(&[&short], false).hang.is_some());
+    // Two cores write their words and read the other one.
+    let both = |mine: u32, its: u32| {
+        let write = [
+            Store(word(2, mine), 1),
+            Invalidate(word(2, mine)),
+            Store(word(2, mine + 1), 0),
+            Invalidate(word(2, mine + 1)),
+            Flush(word(2, mine)),
+            NonCoherent(true),
+        ];
+        let read = [Await(word(2, mine), 1), Await(word(2, its), 1)];
+        write.into_iter().chain(read).collect::<Vec<Operation>>()
+    };
+    passes(&[&both(0, 2), &both(2, 0)], false);
 }

@@ -7,6 +7,7 @@
 use super::mesh;
 use npu_link::{Placement, link};
 use npu_mc::asm::{Options, assemble};
+use npu_sim::coherence::Coherence;
 use npu_sim::{Config, Finding, Halt, Machine, NoSink, Schedule, Stop, THREADS, Timing, TimingConfig};
 use std::path::PathBuf;
 
@@ -120,6 +121,40 @@ fn strict_runs_find_each_fault_and_pass_the_programs_without() {
     kinds.sort_unstable();
     kinds.dedup();
     assert_eq!(kinds.len(), 7, "{kinds:?}");
+}
+
+/// The number of orders of a program.
+const SEEDS: u64 = 24;
+
+/// Returns how a program ends with the protocol of the hardware, for each seed.
+fn with_protocol(source: &str, cores: usize) -> Vec<(Halt, Vec<String>)> {
+    let run = |seed| {
+        let mut machine = machine(source, cores, 1, false, Way::Coherent);
+        let mut coherence = Coherence::new(&machine, seed);
+        let halt = machine.run_coherence(&mut coherence, LIMIT);
+        let findings = machine
+            .findings()
+            .iter()
+            .map(|finding| finding.hazard.name().to_owned());
+        (halt, findings.collect())
+    };
+    (0..SEEDS).map(run).collect()
+}
+
+#[test]
+fn the_protocol_meets_the_faults_in_some_order() {
+    for (name, source) in programs() {
+        let cores = value(&source, "cores").and_then(|text| text.parse().ok());
+        let runs = with_protocol(&source, cores.expect("the number of cores"));
+        let hangs = runs.iter().filter(|(halt, _)| *halt != Halt::Ended).count();
+        let mut findings: Vec<&String> = runs.iter().flat_map(|(_, findings)| findings).collect();
+        findings.sort_unstable();
+        findings.dedup();
+        println!(
+            "{name}: {:?}: {hangs} of {SEEDS} hang, {findings:?}",
+            value(&source, "fault")
+        );
+    }
 }
 
 #[test]
