@@ -28,7 +28,7 @@ const LINE: u32 = machine::CACHE_LINE;
 const TURN: u64 = 6;
 
 /// The decisions for which a channel stays slow or fast, as a shift.
-const PHASE: u32 = 8;
+const PHASE: u32 = 6;
 
 /// One in this many phases of a channel is slow.
 const SLOW_PHASES: u64 = 4;
@@ -41,6 +41,8 @@ const SLOWNESS: u64 = 64;
 #[derive(Debug)]
 pub struct Coherence {
     ports: Box<Ports>,
+    seed: u64,
+    /// The state of the generator of random numbers.
     random: u64,
     decisions: u64,
     /// Whether a thread waits for a message, by number.
@@ -65,6 +67,7 @@ impl Coherence {
         let first_tile = machine.cores.first().map_or(0, |core| core.tile);
         Coherence {
             ports: Box::new(Ports::new(System::new(machine.cores(), first_tile))),
+            seed,
             random: seed,
             decisions: 0,
             asleep: vec![false; machine.threads()],
@@ -87,7 +90,7 @@ impl Coherence {
     fn is_slow(&self, channel: Channel) -> bool {
         let mut hasher = FxHasher::default();
         channel.hash(&mut hasher);
-        let mut state = hasher.finish() ^ (self.decisions >> PHASE);
+        let mut state = hasher.finish() ^ (self.decisions >> PHASE) ^ self.seed.rotate_left(u64::BITS / 2);
         split_mix(&mut state).is_multiple_of(SLOW_PHASES)
     }
 
