@@ -9,7 +9,7 @@
 use crate::alu::{self, Operation};
 use crate::barrier::{COUNT_MASK, ID_MASK};
 use crate::cache::Caches;
-use crate::coherence::Ports;
+use crate::coherence::ports::Ports;
 use crate::findings::{Findings, Hazard};
 use crate::mem_op::{
     Extension, Load, Move, Store, access_size, alignment, is_double, is_store, is_vector_access, moves,

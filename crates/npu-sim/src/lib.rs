@@ -50,6 +50,8 @@
 //! This is fast, and it suits embedders such as a JIT that read memory between runs. Otherwise each
 //! core has its own write-back data cache, as on the hardware: stores that the program has not
 //! flushed are invisible to the host, and in a non-coherent region also to other cores.
+//! [`Machine::run_coherence`] runs all threads with the messages and the faults of the hardware
+//! between these caches, in random orders.
 //!
 //! # Structure
 //!

@@ -2,7 +2,7 @@
 
 use crate::barrier::Barriers;
 use crate::cache::Caches;
-use crate::coherence::Ports;
+use crate::coherence::ports::Ports;
 use crate::fill::Fill;
 use crate::findings::{Finding, Findings};
 use crate::memory::{Memory, MemoryFull};

@@ -51,7 +51,8 @@ pub enum Operation {
 pub struct Program {
     /// The operations of each core.
     pub cores: Vec<Vec<Operation>>,
-    /// Whether any line of the same set can leave the cache whenever a line comes into it.
+    /// Whether any line of the same set can leave the cache whenever a line comes into it. A store
+    /// that allocates a line of a non-coherent region then always replaces one, if there is one.
     pub evictions: bool,
 }
 

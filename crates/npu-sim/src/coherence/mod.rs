@@ -25,12 +25,11 @@ mod controller;
 mod explore;
 mod home;
 mod message;
-mod ports;
+pub(crate) mod ports;
 mod run;
 mod system;
 
 pub use controller::{Access, Fault};
 pub use explore::{Event, Explored, Failure, Operation, Program, Wrong, explore};
 pub use message::{Kind, Node};
-pub(crate) use ports::Ports;
 pub use run::Coherence;
