@@ -24,8 +24,8 @@ pub enum Operation {
     Load(u32),
     /// Stores a word.
     Store(u32, u32),
-    /// Loads a word, checks it, and stores it plus one, if no other step comes between. A program
-    /// that needs several steps uses [`Operation::Load`] and [`Operation::Add`] under a lock.
+    /// Stores a word plus one, in one step with the check of its old value. The core requests the line
+    /// as for a store.
     Add(u32),
     /// `dcache_inv`.
     Invalidate(u32),

@@ -15,7 +15,10 @@ pub(crate) type Bytes = [u8; machine::CACHE_LINE as usize];
 /// A set of cores, one bit for each.
 pub(crate) type Cores = u16;
 
-const _: () = assert!(crate::machine::CORE_LIMIT <= Cores::BITS as usize);
+const _: () = assert!(
+    machine::BARRIER_IDS / machine::BARRIER_COUNTERS <= Cores::BITS,
+    "a bit for each tile"
+);
 
 /// The faults that a step met, and the numbers of their lines.
 pub(crate) type Met = SmallVec<[(Hazard, u32); 1]>;
