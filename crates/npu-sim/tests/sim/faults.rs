@@ -130,7 +130,7 @@ fn strict_runs_find_each_fault_and_pass_the_programs_without() {
 const ROUGH_LIMIT: u64 = 8_000;
 
 /// The number of orders of a program.
-const SEEDS: u64 = 24;
+const SEEDS: u64 = 12;
 
 /// Programs without a fault on the hardware, which rely on the cycles of messages: a barrier takes
 /// longer than an eviction or a write to memory, and few acknowledgments overtake a line.
