@@ -9,6 +9,7 @@
 use crate::alu::{self, Operation};
 use crate::barrier::{COUNT_MASK, ID_MASK};
 use crate::cache::Caches;
+use crate::coherence::ports::Ports;
 use crate::findings::{Findings, Hazard};
 use crate::mem_op::{
     Extension, Load, Move, Store, access_size, alignment, is_double, is_store, is_vector_access, moves,
@@ -135,6 +136,9 @@ pub(crate) struct Env<'a> {
     /// The data caches and the index of the core's own cache; `None` if accesses go directly to
     /// memory.
     pub caches: Option<(&'a mut Caches, usize)>,
+    /// The data caches with the protocol of the hardware and the number of the core. An access finds
+    /// its line there; `flush` and `dcache_inv` have happened before.
+    pub ports: Option<(&'a mut Ports, u8)>,
     pub findings: &'a mut Findings,
     /// Detects faults of several cores, in a strict machine.
     pub sharing: Option<&'a mut Sharing>,
@@ -438,6 +442,11 @@ impl Env<'_> {
 
     /// Reads `N` bytes of main memory as the core sees it; the low bits of the address are dropped.
     fn read<const N: usize>(&mut self, address: u32) -> Result<[u8; N], MemoryFull> {
+        if let Some((ports, core)) = &self.ports
+            && let Some(bytes) = ports.load(*core, address)
+        {
+            return Ok(bytes);
+        }
         match &mut self.caches {
             None => Ok(self.memory.load(address)),
             Some((caches, core)) => caches.load(*core, &self.shared.mode, self.memory, address),
@@ -446,6 +455,10 @@ impl Env<'_> {
 
     /// Stores to main memory; the bytes do not cross the end of the line in which they start.
     fn write_bytes(&mut self, address: u32, bytes: &[u8]) -> Result<(), MemoryFull> {
+        if let Some((ports, core)) = &mut self.ports {
+            ports.store(*core, address, bytes);
+            return Ok(());
+        }
         match &mut self.caches {
             None => self.memory.write(address, bytes),
             Some((caches, core)) => caches.store(*core, &self.shared.mode, self.memory, address, bytes),

@@ -51,12 +51,18 @@ pub enum Hazard {
     EvictionDuringLoad,
     /// A store to a line with several readers can complete before all copies are invalidated.
     LateAcknowledgment,
+    /// A line leaves the data cache while another core's store requests it: the store never completes.
+    EvictionDuringStore,
+    /// A load returns a value that an earlier completed store has replaced.
+    StaleCopy,
     /// A barrier whose number names a tile without a core never opens.
     BarrierWithoutMaster,
     /// In a non-coherent region, a read overtakes the write of the line to memory.
     NonCoherentReload,
     /// In a non-coherent region, a store misses and replaces another line: later misses hang.
     NonCoherentStoreMiss,
+    /// In a non-coherent region, a load meets the eviction of its line as a coherent one.
+    EvictionBeforeNonCoherentLoad,
 }
 
 /// The origin of the name of a hazard.
@@ -85,6 +91,9 @@ impl Hazard {
             Hazard::BarrierWithoutMaster => Origin::Erratum(Erratum::BarrierWithoutMaster),
             Hazard::NonCoherentReload => Origin::Erratum(Erratum::NonCoherentReload),
             Hazard::NonCoherentStoreMiss => Origin::Erratum(Erratum::NonCoherentStoreMiss),
+            Hazard::EvictionBeforeNonCoherentLoad => Origin::Erratum(Erratum::EvictionBeforeNonCoherentLoad),
+            Hazard::EvictionDuringStore => Origin::Name("eviction_during_store"),
+            Hazard::StaleCopy => Origin::Name("stale_copy"),
             Hazard::LaneIndex => Origin::Name("lane_index_above_15"),
             Hazard::StaleFloat => Origin::Name("stale_scalar_float_result"),
             Hazard::ImpreciseTrap => Origin::Name("imprecise_trap"),

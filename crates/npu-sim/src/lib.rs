@@ -50,6 +50,8 @@
 //! This is fast, and it suits embedders such as a JIT that read memory between runs. Otherwise each
 //! core has its own write-back data cache, as on the hardware: stores that the program has not
 //! flushed are invisible to the host, and in a non-coherent region also to other cores.
+//! [`Machine::run_coherence`] runs all threads with the messages and the faults of the hardware
+//! between these caches, in random orders.
 //!
 //! # Structure
 //!
@@ -68,6 +70,8 @@
 //! - `jit/` translates hot loops to host code (feature `jit`, off by default).
 //! - `parallel` runs cores in parallel on host threads, each with a view of memory.
 //! - `cache` has the data caches, `barrier` the barriers.
+//! - [`coherence`] has the coherence protocol of several cores with its faults, and a checker that
+//!   goes through all orders of small programs.
 //! - `sharing` finds the faults of several cores in strict machines.
 //! - `timing` models the pipelines: [`Machine::run_timed`] counts cycles.
 //!
@@ -99,6 +103,7 @@
 mod alu;
 mod barrier;
 mod cache;
+pub mod coherence;
 mod exec;
 mod fast;
 mod fill;

@@ -2,6 +2,7 @@
 
 use crate::barrier::Barriers;
 use crate::cache::Caches;
+use crate::coherence::ports::Ports;
 use crate::fill::Fill;
 use crate::findings::{Finding, Findings};
 use crate::memory::{Memory, MemoryFull};
@@ -189,6 +190,8 @@ pub struct Machine {
     pub(crate) memory: Memory,
     /// `None` in a coherent machine.
     pub(crate) caches: Option<Caches>,
+    /// The data caches with the protocol of the hardware, during a run with it.
+    pub(crate) ports: Option<Box<Ports>>,
     pub(crate) code: CodeCache,
     #[cfg(feature = "jit")]
     pub(crate) jit: crate::jit::Jit,
@@ -236,6 +239,7 @@ impl Machine {
             console: Console::default(),
             memory: Memory::with_fill(config.memory_limit, config.fill),
             caches: (!config.coherent).then(|| Caches::new(cores)),
+            ports: None,
             code: CodeCache::new(),
             #[cfg(feature = "jit")]
             jit: crate::jit::Jit::new(config.translate_after, false),

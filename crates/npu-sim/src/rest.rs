@@ -1,5 +1,6 @@
 //! The status that a program reports for its thread, and the reasons why a thread stops.
 
+use crate::findings::Hazard;
 use npu_mc::Reg;
 use npu_mc::machine::ThreadStatus;
 use std::fmt;
@@ -69,6 +70,13 @@ pub enum HangReason {
     BlockedIo,
     /// A taken branch to itself, while the status is neither ended nor trapped.
     SelfJump,
+    /// The access never completes ([`coherence`](crate::coherence) only).
+    Line {
+        /// The address of the line.
+        address: u32,
+        /// The fault of the hardware that the line met first.
+        hazard: Option<Hazard>,
+    },
     /// The instruction line arrived without waking the thread (erratum
     /// `repeated_instruction_line_miss`; timing model only).
     InstructionLine,
@@ -89,6 +97,13 @@ impl fmt::Display for HangReason {
             HangReason::PendingAtBarrier => f.write_str("a barrier waits for an operation that never completes"),
             HangReason::BlockedIo => f.write_str("an earlier write without a device blocks the I/O queue"),
             HangReason::SelfJump => f.write_str("endless jump to itself"),
+            HangReason::Line { address, hazard } => {
+                write!(f, "the access to the line at {address:#010x} never completes")?;
+                match hazard {
+                    Some(hazard) => write!(f, " (erratum {hazard})"),
+                    None => Ok(()),
+                }
+            }
             HangReason::InstructionLine => {
                 f.write_str("its instruction line arrived without waking it (erratum repeated_instruction_line_miss)")
             }

@@ -152,6 +152,7 @@ impl Machine {
             console: &mut self.console,
             memory: &mut self.memory,
             caches: self.caches.as_mut().map(|caches| (caches, core)),
+            ports: self.ports.as_deref_mut().map(|ports| (ports, core as u8)),
             findings: &mut self.findings,
             sharing: self.sharing.as_deref_mut(),
             pc,

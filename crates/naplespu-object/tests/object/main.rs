@@ -1,5 +1,6 @@
 //! Tests of object files that are linked and run: from source to memory.
 
+mod coherence;
 mod common;
 mod copies;
 mod corpus;

@@ -7,7 +7,10 @@
 use super::mesh;
 use npu_link::{Placement, link};
 use npu_mc::asm::{Options, assemble};
-use npu_sim::{Config, Finding, Halt, Machine, NoSink, Schedule, Stop, THREADS, Timing, TimingConfig};
+use npu_sim::coherence::Coherence;
+use npu_sim::{
+    Config, Finding, Halt, HangReason, Hazard, Machine, NoSink, Schedule, Stop, THREADS, Timing, TimingConfig,
+};
 use std::path::PathBuf;
 
 const LIMIT: u64 = 1_000_000;
@@ -120,6 +123,59 @@ fn strict_runs_find_each_fault_and_pass_the_programs_without() {
     kinds.sort_unstable();
     kinds.dedup();
     assert_eq!(kinds.len(), 7, "{kinds:?}");
+}
+
+/// The most instructions of a program with the protocol; a program that waits for a value that never
+/// comes does not end.
+const ROUGH_LIMIT: u64 = 8_000;
+
+/// The number of orders of a program.
+const SEEDS: u64 = 12;
+
+/// Programs without a fault on the hardware, which rely on the cycles of messages: a barrier takes
+/// longer than an eviction or a write to memory, and few acknowledgments overtake a line.
+const RELY_ON_CYCLES: [&str; 4] = [
+    "evict_before_load",
+    "late_acknowledgment_avoided",
+    "reload_after_barrier",
+    "reload_after_flush",
+];
+
+/// Returns the number of orders in which a program does not end with the protocol of the hardware,
+/// and the faults that it meets.
+fn with_protocol(source: &str, cores: usize) -> (usize, Vec<&'static str>) {
+    let (mut hangs, mut faults) = (0, Vec::new());
+    for seed in 0..SEEDS {
+        let mut machine = machine(source, cores, 1, false, Way::Coherent);
+        let mut coherence = Coherence::new(&machine, seed);
+        let halt = machine.run_coherence(&mut coherence, ROUGH_LIMIT);
+        hangs += usize::from(halt != Halt::Ended);
+        faults.extend(machine.findings().iter().map(|finding| finding.hazard.name()));
+        if let Halt::Deadlock(deadlock) = halt {
+            let hazards = deadlock.hung.iter().filter_map(|hung| match hung.reason {
+                HangReason::Line { hazard, .. } => hazard,
+                _ => None,
+            });
+            faults.extend(hazards.map(Hazard::name));
+        }
+    }
+    faults.sort_unstable();
+    faults.dedup();
+    (hangs, faults)
+}
+
+#[test]
+fn the_protocol_meets_each_fault_in_some_order() {
+    for (name, source) in programs() {
+        let cores = value(&source, "cores").and_then(|text| text.parse().ok());
+        let (hangs, faults) = with_protocol(&source, cores.expect("the number of cores"));
+        println!("{name}: {hangs} of {SEEDS} do not end, {faults:?}");
+        match value(&source, "fault").filter(|&fault| fault != "none") {
+            Some(fault) => assert!(faults.contains(&fault), "{name}: {faults:?}"),
+            None if RELY_ON_CYCLES.contains(&&*name) => assert!(!faults.is_empty(), "{name}"),
+            None => assert_eq!((hangs, faults), (0, Vec::new()), "{name}"),
+        }
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Compares the simulator with recorded programs and with itself, and tests each quirk.
 
+mod coherence;
 mod common;
 mod facts;
 mod faults;

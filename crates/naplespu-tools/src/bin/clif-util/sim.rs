@@ -5,7 +5,8 @@ use crate::execute::{Device, ExecuteArgs, Session, report};
 use crate::{Outcome, Stop, output};
 use npu_link::debug::ProgramInfo;
 use npu_link::{Image, Segment};
-use npu_sim::{Halt, Machine, Status, Stop as End, THREADS, Timing, TraceEvent};
+use npu_sim::coherence::Coherence;
+use npu_sim::{Halt, HangReason, Machine, Status, Stop as End, THREADS, Timing, TraceEvent};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -30,8 +31,26 @@ pub struct Args {
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     base: Option<u32>,
 
+    /// The coherence of the data caches of several cores: `simple` has the effect of a load or store
+    /// at once; `hardware` sends the messages of the hardware in a random order, and has its faults
+    #[arg(long, value_enum, default_value_t = CoherenceArg::Simple, value_name = "MODEL")]
+    coherence: CoherenceArg,
+
+    /// The order of the messages and threads with --coherence=hardware
+    #[arg(long, value_name = "SEED", default_value_t = 0, requires = "coherence")]
+    coherence_seed: u64,
+
     #[command(flatten)]
     execute: ExecuteArgs,
+}
+
+/// A model of the coherence of data caches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum CoherenceArg {
+    /// Loads and stores have their effect at once.
+    Simple,
+    /// The protocol of the hardware with its faults.
+    Hardware,
 }
 
 /// The default limit of instructions.
@@ -88,6 +107,10 @@ pub fn run(args: &Args) -> Outcome {
     let loaded = read_image(&args.image, args.format, args.base.unwrap_or(0))?;
     let info = program_info(&loaded);
     let device = args.execute.device()?;
+    let is_hardware = args.coherence == CoherenceArg::Hardware;
+    if let Some(option) = args.execute.needs_own_order().filter(|_| is_hardware) {
+        return Err(Stop::Usage(format!("{option} does not work with --coherence=hardware")));
+    }
     let mut machine = boot(args, &device, loaded.image, info.as_ref())?;
     if let Some(port) = args.execute.gdb {
         return crate::gdb::serve(machine, info, port);
@@ -102,6 +125,10 @@ pub fn run(args: &Args) -> Outcome {
     let mut timing = args.execute.timing().map(Timing::new);
     let limit = args.execute.max_steps.unwrap_or(MAX_STEPS);
     let halt = match (&mut timing, device.threads.as_slice()) {
+        _ if is_hardware => {
+            let mut coherence = Coherence::new(&machine, args.coherence_seed);
+            Execution::Many(machine.run_coherence(&mut coherence, limit))
+        }
         (Some(timing), _) => Execution::Many(session.run_timed(&mut machine, timing, limit)),
         (None, &[number]) if session.observes(&args.execute) => {
             Execution::One(machine.run_traced(number, limit, &mut |event| session.event(event)))
@@ -124,7 +151,8 @@ pub fn run(args: &Args) -> Outcome {
                 Execution::Many(Halt::Thread { thread, stop }) if *thread == number => Some(stop),
                 Execution::Many(_) => None,
             };
-            if let Some(text) = report::thread(&machine, number, stop, info) {
+            let stop = stop.cloned().or_else(|| lost_access(&halt, number));
+            if let Some(text) = report::thread(&machine, number, stop.as_ref(), info) {
                 output::report(&text);
             }
         }
@@ -135,6 +163,16 @@ pub fn run(args: &Args) -> Outcome {
         Execution::Many(Halt::Ended) if device.threads.iter().all(ended) => Ok(()),
         _ => Err(Stop::Reported),
     }
+}
+
+/// Returns the end of a thread whose access to the data cache never completes.
+fn lost_access(halt: &Execution, number: usize) -> Option<End> {
+    let Execution::Many(Halt::Deadlock(deadlock)) = halt else {
+        return None;
+    };
+    let hung = deadlock.hung.iter().find(|hung| hung.thread == number)?;
+    let (pc, reason) = (hung.pc, hung.reason);
+    matches!(reason, HangReason::Line { .. }).then_some(End::Hang { pc, reason })
 }
 
 /// Returns the debug information of an ELF file. Leaves out damaged parts with a warning.

@@ -205,6 +205,22 @@ impl ExecuteArgs {
         self.profile.path().is_some()
     }
 
+    /// Returns an option that determines or observes the order of instructions.
+    pub fn needs_own_order(&self) -> Option<&'static str> {
+        let options = [
+            (self.timing, "--timing"),
+            (self.trace.is_some(), "--trace"),
+            (self.wants_profile(), "--profile"),
+            (self.gdb.is_some(), "--gdb"),
+            (self.random_turns.is_some(), "--random-turns"),
+            (self.coherent, "--coherent"),
+        ];
+        options
+            .iter()
+            .find(|(is_given, _)| *is_given)
+            .map(|(_, option)| *option)
+    }
+
     /// Returns the order of turns without the timing model.
     pub fn schedule(&self) -> Schedule {
         match self.random_turns {
