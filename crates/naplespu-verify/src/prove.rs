@@ -198,13 +198,13 @@ impl Proof<'_> {
                 tried += 1;
                 let mut values = values.clone();
                 match self.confirm(&run, &goal.what, &mut values) {
-                    Err(Reason::Unconfirmed(why)) => unconfirmed = Some(why),
+                    Err(why @ (Reason::Unconfirmed(_) | Reason::Unsupported(_))) => unconfirmed = Some(why),
                     other => return other,
                 }
             }
         }
         if let Some(why) = unconfirmed {
-            return Err(Reason::Unconfirmed(why));
+            return Err(why);
         }
         let result = self.decide(&mut sweep, &roots, open, &run);
         answer.queries = self.solver.queries;

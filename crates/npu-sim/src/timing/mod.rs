@@ -37,6 +37,7 @@ mod kanata;
 mod load_store;
 mod memory;
 mod memory_op;
+mod memory_tile;
 mod mesh;
 mod network;
 mod queues;

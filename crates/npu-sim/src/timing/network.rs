@@ -12,6 +12,7 @@
 
 use super::config::TimingConfig;
 use super::directory::{Action, Cores, Directory};
+use super::memory_tile::MemoryTile;
 use super::mesh::{Mesh, Message, NETS, Net};
 use super::request::{Answer, Asks, Kind, Loss, NetworkCounters, Request};
 use super::resource::Resource;
@@ -44,8 +45,6 @@ const DIRECTORY_ANSWER: u64 = machine::DIRECTORY_ANSWER as u64;
 const DIRECTORY_BUSY: u64 = machine::DIRECTORY_BUSY as u64;
 const MEMORY_ANSWER: u64 = machine::MEMORY_ANSWER as u64;
 const NEXT_START: u64 = machine::CORE_START as u64;
-const MEMORY_READ: u64 = machine::MEMORY_READ as u64;
-const MEMORY_WRITE: u64 = machine::MEMORY_WRITE as u64;
 const WRITE_TO_ACK: u64 = machine::MEMORY_ACKNOWLEDGMENT as u64;
 const IO_TO_END: u64 = machine::IO_MESSAGE_TO_END as u64;
 /// Cycles from the start of an instruction miss to its message.
@@ -56,7 +55,7 @@ const LINE_MESSAGE_TO_FILL: u64 = machine::LINE_MESSAGE_TO_FILL as u64;
 /// its message.
 const RELEASE_TO_ISSUE: u64 = machine::RELEASE_TO_ISSUE as u64;
 const MESSAGE: u64 = machine::MESSAGE_CYCLES as u64;
-/// More hops than any request has: of all requests that arrive in one cycle, writes are the last.
+/// More hops than any request has, for what follows all requests that arrive in one cycle.
 const LAST: u64 = u64::MAX;
 
 /// The unit of a tile that sends a message.
@@ -81,13 +80,11 @@ pub(super) struct Network {
     second_levels: Vec<SecondLevel>,
     /// Cycles of a lookup in the second level, in addition to those of the hardware.
     second_level_delay: u64,
-    /// The delay of memory.
-    memory_delay: u64,
     /// The turns of the directory of each tile.
     turns: Vec<Resource>,
     /// The senders of each tile, by unit and virtual network.
     senders: Vec<[[Resource; NETS]; UNITS]>,
-    memory: Resource,
+    memory: MemoryTile,
     /// The tile of each core.
     tiles: Vec<u32>,
     /// The cycles in which each core takes messages of a set of its data cache.
@@ -112,10 +109,9 @@ impl Network {
             directory: Directory::default(),
             second_levels: vec![SecondLevel::new(); CORE_LIMIT],
             second_level_delay: config.second_level_delay.into(),
-            memory_delay: config.memory_delay.into(),
             turns: vec![Resource::default(); CORE_LIMIT],
             senders: vec![Default::default(); CORE_LIMIT],
-            memory: Resource::default(),
+            memory: MemoryTile::new(config.memory_delay),
             tiles: Vec::new(),
             messages: Default::default(),
             losses: Default::default(),
@@ -275,12 +271,11 @@ impl Network {
                 None
             }
             Kind::AtHome { own } => self.at_home(request, own, now),
-            Kind::AtMemory { own } => Some(self.at_memory(request, own, now)),
-            Kind::Instructions => Some(self.instructions_at_memory(request, now)),
-            Kind::Write => {
-                self.write_memory(request, now);
-                None
+            Kind::AtMemory { .. } | Kind::Instructions | Kind::Write => {
+                self.memory.add(request);
+                self.use_memory(now)
             }
+            Kind::MemoryIsFree => self.use_memory(now),
         }
     }
 
@@ -363,6 +358,34 @@ impl Network {
             owned,
             legs: trip.legs,
         })
+    }
+
+    /// Performs the next access of the memory tile, if it is free. The result is the line that goes
+    /// to a core.
+    fn use_memory(&mut self, now: u64) -> Option<Answer> {
+        let request = self.memory.next(now);
+        if let Some(at) = self.memory.next_at().filter(|&at| at > now) {
+            let kind = Kind::MemoryIsFree;
+            let trip = Trip::new(at);
+            self.queue(
+                Request {
+                    core: 0,
+                    line: 0,
+                    kind,
+                    trip,
+                },
+                LAST,
+            );
+        }
+        let request = request?;
+        match request.kind {
+            Kind::AtMemory { own } => Some(self.at_memory(request, own, now)),
+            Kind::Instructions => Some(self.instructions_at_memory(request, now)),
+            _ => {
+                self.write_memory(&request, now);
+                None
+            }
+        }
     }
 
     /// Performs a request for a data line at memory. A line for a load is sent to its home first.
@@ -649,9 +672,8 @@ impl Network {
 
     fn read_memory(&mut self, trip: &mut Trip, now: u64) {
         self.counters.memory_reads += 1;
-        let turn = self.memory.take(trip.at, MEMORY_READ + self.memory_delay, now);
-        trip.stay(Place::MemoryTurn, turn);
-        trip.spend(Place::Memory, MEMORY_ANSWER + self.memory_delay);
+        trip.stay(Place::MemoryTurn, now);
+        trip.spend(Place::Memory, MEMORY_ANSWER + self.memory.delay());
     }
 
     /// Writes a line that reaches memory at the end of `trip`.
@@ -661,16 +683,8 @@ impl Network {
         self.queue(Request { core, line, kind, trip }, LAST);
     }
 
-    /// Writes a line to memory, and acknowledges it to its home. Memory prefers reads: a write waits
-    /// until memory is free and no read has arrived.
-    fn write_memory(&mut self, mut request: Request, now: u64) {
-        let free_at = self.memory.free_at(now);
-        if free_at > now {
-            request.trip = Trip::new(free_at);
-            self.queue(request, LAST);
-            return;
-        }
-        self.memory.take(now, MEMORY_WRITE + self.memory_delay, now);
+    /// Writes a line to memory, and acknowledges it to its home.
+    fn write_memory(&mut self, request: &Request, now: u64) {
         let line = request.line;
         let mut trip = Trip::new(now + WRITE_TO_ACK);
         let ack = Message {

@@ -60,6 +60,8 @@ pub(super) enum Kind {
     Instructions,
     /// A line that reaches memory and is written.
     Write,
+    /// Memory can perform another access.
+    MemoryIsFree,
 }
 
 /// The loss of a line by a core.

@@ -458,7 +458,7 @@ pub(super) fn programs() -> Vec<Program> {
 }
 
 /// Programs with a slower memory: name, delay of memory, and cycles of the hardware.
-const SLOW: [(&str, u32, u64); 18] = [
+const SLOW: [(&str, u32, u64); 17] = [
     ("load from the second level", 10, 1158),
     ("load from the second level", 40, 1346),
     ("cold loads of four times four", 10, 6192),
@@ -474,7 +474,6 @@ const SLOW: [(&str, u32, u64); 18] = [
     ("increments of eight", 10, 4298),
     ("increments of eight", 40, 4771),
     ("evictions", 10, 4444),
-    ("evictions", 40, 6024),
     ("one set of the caches", 40, 11525),
     ("one set for two", 40, 9243),
 ];

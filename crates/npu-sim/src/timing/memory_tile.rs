@@ -1,0 +1,96 @@
+//! The order in which the memory tile performs its accesses (`docs/machine/several-cores.md`).
+
+use super::request::{Kind, Request};
+use npu_mc::machine;
+use std::collections::VecDeque;
+
+/// Reads and writes that wait for memory. Memory performs one access at a time. If both a read and a
+/// write wait, it alternates.
+#[derive(Clone, Debug, Default)]
+pub(super) struct MemoryTile {
+    /// The delay of memory.
+    delay: u64,
+    reads: VecDeque<Request>,
+    writes: VecDeque<Request>,
+    /// The cycle in which memory is free again.
+    free_at: u64,
+    /// Whether the last access was a read.
+    has_read: bool,
+}
+
+impl MemoryTile {
+    pub fn new(delay: u32) -> MemoryTile {
+        MemoryTile {
+            delay: delay.into(),
+            ..MemoryTile::default()
+        }
+    }
+
+    /// Returns the delay of memory.
+    pub fn delay(&self) -> u64 {
+        self.delay
+    }
+
+    /// Adds a request that has arrived.
+    pub fn add(&mut self, request: Request) {
+        match request.kind {
+            Kind::Write => self.writes.push_back(request),
+            _ => self.reads.push_back(request),
+        }
+    }
+
+    /// Returns the request that memory performs from cycle `now` on, if it is free and one waits.
+    pub fn next(&mut self, now: u64) -> Option<Request> {
+        if self.free_at > now {
+            return None;
+        }
+        let reads = match (self.reads.is_empty(), self.writes.is_empty()) {
+            (false, false) => !self.has_read,
+            (no_reads, _) => !no_reads,
+        };
+        let (queue, cycles) = match reads {
+            true => (&mut self.reads, machine::MEMORY_READ),
+            false => (&mut self.writes, machine::MEMORY_WRITE),
+        };
+        let request = queue.pop_front()?;
+        self.has_read = reads;
+        self.free_at = now + u64::from(cycles) + self.delay;
+        Some(request)
+    }
+
+    /// Returns the cycle in which memory is free for a request that waits.
+    pub fn next_at(&self) -> Option<u64> {
+        (!self.reads.is_empty() || !self.writes.is_empty()).then_some(self.free_at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::trip::Trip;
+    use super::*;
+
+    #[test]
+    fn reads_and_writes_alternate() {
+        let mut memory = MemoryTile::new(20);
+        let request = |line, kind| Request {
+            core: 0,
+            line,
+            kind,
+            trip: Trip::new(0),
+        };
+        let read = Kind::AtMemory { own: false };
+        for (line, kind) in [(1, read), (2, read), (3, Kind::Write), (4, Kind::Write), (5, read)] {
+            memory.add(request(line, kind));
+        }
+        let mut order = Vec::new();
+        for now in 100.. {
+            let Some(at) = memory.next_at() else { break };
+            if let Some(request) = memory.next(now) {
+                assert!(now >= at);
+                order.push((now, request.line));
+            }
+        }
+        assert_eq!(order, [(100, 1), (125, 3), (148, 2), (173, 4), (196, 5)]);
+        assert!(memory.next(1000).is_none());
+    }
+}
