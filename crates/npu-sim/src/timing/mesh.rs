@@ -8,9 +8,14 @@
 use super::resource::Resource;
 use super::trip::{Place, Trip};
 use npu_mc::machine;
+use std::ops::Range;
 
 const WIDTH: u32 = machine::MESH_WIDTH;
-const TILES: u32 = WIDTH * machine::MESH_HEIGHT;
+const COUNT: u32 = WIDTH * machine::MESH_HEIGHT;
+/// The number of tiles.
+pub(super) const TILES: usize = COUNT as usize;
+/// The number of bits of a line number below those of its home tile.
+const HOME_SHIFT: u32 = u32::BITS - TILES.ilog2() - machine::CACHE_LINE.ilog2();
 /// The number of directions in which links leave a router: to the four neighbors and to its tile.
 const DIRECTIONS: u32 = 5;
 /// The direction to the tile of the router.
@@ -59,6 +64,39 @@ pub(super) struct Mesh {
     /// The number of messages that left their tile, and the cycles that messages waited for links.
     pub messages: u64,
     pub waited: u64,
+    /// The flits that passed each link, in the order of `links`.
+    flits: Vec<u64>,
+}
+
+/// The use of a link between two neighboring tiles in one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkUse {
+    /// The tile of origin.
+    pub from: u32,
+    /// The neighbor.
+    pub to: u32,
+    /// The flits of all virtual networks.
+    pub flits: u64,
+}
+
+/// Returns the home tile of a line.
+pub(super) fn home(line: u32) -> u32 {
+    line >> HOME_SHIFT
+}
+
+/// Returns the addresses whose home is a tile. There are none for a tile outside of the mesh.
+pub fn addresses_at(tile: u32) -> Range<u64> {
+    let bytes = 1u64 << (HOME_SHIFT + machine::CACHE_LINE.ilog2());
+    match (tile as usize) < TILES {
+        true => u64::from(tile) * bytes..(u64::from(tile) + 1) * bytes,
+        false => 0..0,
+    }
+}
+
+/// Returns the number of hops between two tiles. Tile numbers wrap.
+pub(super) fn distance(from: u32, to: u32) -> u32 {
+    let (from, to) = (from % COUNT, to % COUNT);
+    (from % WIDTH).abs_diff(to % WIDTH) + (from / WIDTH).abs_diff(to / WIDTH)
 }
 
 impl Mesh {
@@ -66,23 +104,44 @@ impl Mesh {
         Mesh {
             hop_delay: hop_delay.into(),
             link_cycles: link_cycles.into(),
-            links: vec![Default::default(); (TILES * DIRECTIONS) as usize],
+            links: vec![Default::default(); (COUNT * DIRECTIONS) as usize],
             messages: 0,
             waited: 0,
+            flits: vec![0; (COUNT * DIRECTIONS) as usize],
         }
+    }
+
+    /// Returns the links that messages have used, by tile of origin.
+    pub fn links(&self) -> Vec<LinkUse> {
+        let pairs = (0..COUNT).flat_map(|from| (0..COUNT).map(move |to| (from, to)));
+        let neighbors = pairs.filter(|&(from, to)| distance(from, to) == 1);
+        let uses = neighbors.map(|(from, to)| {
+            let (direction, _) = step(from, to);
+            let flits = self.flits.get((from * DIRECTIONS + direction) as usize);
+            LinkUse {
+                from,
+                to,
+                flits: flits.copied().unwrap_or_default(),
+            }
+        });
+        uses.filter(|link| link.flits != 0).collect()
+    }
+
+    /// Sets all counters to zero.
+    pub fn reset_counters(&mut self) {
+        (self.messages, self.waited) = (0, 0);
+        self.flits.fill(0);
     }
 
     /// Returns the cycles of the hops from one tile to another.
     pub fn hops(&self, from: u32, to: u32) -> u64 {
-        let distance = |a: u32, b: u32| u64::from(a.abs_diff(b));
-        let (from, to) = (from % TILES, to % TILES);
-        self.hop_delay * (distance(from % WIDTH, to % WIDTH) + distance(from / WIDTH, to / WIDTH))
+        self.hop_delay * u64::from(distance(from, to))
     }
 
     /// Moves the trip from the start of a message to the arrival of its last flit. Tile numbers
     /// wrap.
     pub fn send(&mut self, message: Message, trip: &mut Trip, past: u64) {
-        let (mut at, to) = (message.from % TILES, message.to % TILES);
+        let (mut at, to) = (message.from % COUNT, message.to % COUNT);
         self.messages += u64::from(at != to);
         trip.spend(Place::Network, MESSAGE / 2);
         while at != to {
@@ -98,10 +157,12 @@ impl Mesh {
 
     /// Waits until the link is free for all flits of the message.
     fn pass(&mut self, at: u32, direction: u32, message: Message, trip: &mut Trip, past: u64) {
-        let Some(nets) = self.links.get_mut((at * DIRECTIONS + direction) as usize) else {
+        let link = (at * DIRECTIONS + direction) as usize;
+        let (Some(nets), Some(flits)) = (self.links.get_mut(link), self.flits.get_mut(link)) else {
             // Every tile has its links.
             return;
         };
+        *flits += u64::from(message.flits);
         let taken = if message.flits > machine::WORD_FLITS {
             let length = u64::from(message.flits) * self.link_cycles;
             nets[message.net as usize].take(trip.at, length, past)
@@ -154,6 +215,16 @@ mod tests {
         assert_eq!(deliver(&mut mesh, u32::MAX, 16, 1, 2000), 2066);
         // A message to its own tile has no hop.
         assert_eq!(mesh.messages, 16);
+        // All messages to the last corner of a column come from the rows above it.
+        let flits = |from, to| {
+            mesh.links()
+                .iter()
+                .find(|link| (link.from, link.to) == (from, to))
+                .map(|link| link.flits)
+        };
+        assert_eq!((flits(11, 15), flits(13, 14), flits(15, 11)), (Some(12), Some(2), None));
+        mesh.reset_counters();
+        assert!(mesh.links().is_empty() && mesh.messages == 0);
     }
 
     #[test]

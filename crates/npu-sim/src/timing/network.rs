@@ -12,22 +12,20 @@
 
 use super::config::TimingConfig;
 use super::directory::{Action, Cores, Directory};
-use super::mesh::{Mesh, Message, NETS, Net};
+use super::mesh::{LinkUse, Mesh, Message, NETS, Net, TILES, distance, home};
+use super::report::NetworkCounters;
 use super::resource::Resource;
 use super::second_level::SecondLevel;
+use super::sink::{LineRequest, LineSource};
 use super::trip::{Leg, Place, Trip};
 use crate::machine::CORE_LIMIT;
 use npu_mc::machine;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 const MEMORY_TILE: u32 = machine::MEMORY_TILE;
 const HOST_TILE: u32 = machine::HOST_TILE;
-const TILES: usize = (machine::MESH_WIDTH * machine::MESH_HEIGHT) as usize;
-/// The number of bits of a line number below those of its home tile.
-const HOME_SHIFT: u32 = u32::BITS - TILES.ilog2() - machine::CACHE_LINE.ilog2();
 
 // The flits of messages.
 const SHORT: u32 = 1;
@@ -100,14 +98,26 @@ pub(super) struct Answer {
     /// The number of the core.
     pub core: usize,
     pub line: u32,
-    /// Whether it is an instruction line.
-    pub is_code: bool,
+    pub source: LineSource,
+    /// Whether the request is for a store.
+    pub store: bool,
+    /// The tile that sends the line.
+    pub sender: u32,
+    /// The copies of other cores that the request invalidates.
+    pub invalidated: u32,
     /// The cycle of the fill.
     pub fill: u64,
     /// Whether the core may store to the line.
     pub owned: bool,
     /// The path of the request and the line.
     pub legs: Vec<Leg>,
+}
+
+impl Answer {
+    /// Returns whether it is an instruction line.
+    pub fn is_code(&self) -> bool {
+        self.source == LineSource::Instructions
+    }
 }
 
 /// A request on its way to its home or to memory.
@@ -138,29 +148,6 @@ pub(super) struct Loss {
     pub line: u32,
     /// Whether the core keeps a copy for reading.
     pub shares: bool,
-}
-
-/// Counters of the activities of cores and memory over the network.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NetworkCounters {
-    /// Requested data lines that were in the second-level cache.
-    pub second_level_hits: u64,
-    /// Requested data lines that came from memory.
-    pub second_level_misses: u64,
-    /// Requested data lines that came from another core, which had modified them.
-    pub forwarded: u64,
-    /// Requests of a core for write permission to a line that it shared.
-    pub upgrades: u64,
-    /// Copies that cores lost because of a store of another core.
-    pub invalidations: u64,
-    /// Lines read from memory, including instruction lines.
-    pub memory_reads: u64,
-    /// Lines written to memory.
-    pub memory_writes: u64,
-    /// Messages between tiles.
-    pub messages: u64,
-    /// Cycles that messages waited for links.
-    pub link_waits: u64,
 }
 
 /// The network.
@@ -198,20 +185,6 @@ pub(super) struct Network {
     /// The data lines that memory has not answered yet, and the requests that wait for them.
     awaited: FxHashMap<u32, Vec<Request>>,
     counters: NetworkCounters,
-}
-
-/// Returns the home tile of a line.
-fn home(line: u32) -> u32 {
-    line >> HOME_SHIFT
-}
-
-/// Returns the addresses whose home is a tile. There are none for a tile outside of the mesh.
-pub fn addresses_at(tile: u32) -> Range<u64> {
-    let bytes = 1u64 << (HOME_SHIFT + machine::CACHE_LINE.ilog2());
-    match (tile as usize) < TILES {
-        true => u64::from(tile) * bytes..(u64::from(tile) + 1) * bytes,
-        false => 0..0,
-    }
 }
 
 impl Network {
@@ -259,7 +232,34 @@ impl Network {
 
     pub fn reset_counters(&mut self) {
         self.counters = NetworkCounters::default();
-        (self.mesh.messages, self.mesh.waited) = (0, 0);
+        self.mesh.reset_counters();
+    }
+
+    /// Returns the links that messages have used.
+    pub fn links(&self) -> Vec<LinkUse> {
+        self.mesh.links()
+    }
+
+    /// Returns the request of an answer, for receivers of events.
+    pub fn request_of<'a>(&self, answer: &'a Answer) -> LineRequest<'a> {
+        let tile = self.tile(answer.core);
+        let home = if answer.is_code() {
+            MEMORY_TILE
+        } else {
+            home(answer.line)
+        };
+        let hops = distance(tile, home) + distance(home, answer.sender) + distance(answer.sender, tile);
+        LineRequest {
+            core: answer.core,
+            tile,
+            line: answer.line,
+            home,
+            source: answer.source,
+            store: answer.store,
+            hops,
+            invalidated: answer.invalidated,
+            legs: &answer.legs,
+        }
     }
 
     /// Returns the losses of `core` up to cycle `now`, one per call.
@@ -393,7 +393,7 @@ impl Network {
             net: Net::Response,
             flits: WITH_LINE,
         };
-        match action {
+        let source = match action {
             Action::Forward(owner) => {
                 self.counters.forwarded += 1;
                 self.counters.invalidations += u64::from(own);
@@ -411,6 +411,7 @@ impl Network {
                     self.keep(line, true, free_at, now);
                 }
                 self.send(Unit::Core, response, &mut trip, now);
+                LineSource::OtherCore
             }
             Action::Supply if !self.second_level(line).look(line) => {
                 self.counters.second_level_misses += 1;
@@ -425,16 +426,19 @@ impl Network {
                 return None;
             }
             Action::Supply | Action::Upgrade => {
-                let count = if action == Action::Upgrade {
-                    &mut self.counters.upgrades
+                let (count, source) = if action == Action::Upgrade {
+                    (&mut self.counters.upgrades, LineSource::Upgrade)
                 } else {
-                    &mut self.counters.second_level_hits
+                    (&mut self.counters.second_level_hits, LineSource::SecondLevel)
                 };
                 *count += 1;
                 self.keep(line, !own, answered, now);
                 self.send(Unit::Directory, response, &mut trip, now);
+                source
             }
-        }
+        };
+        let others = sharers & !(1 << core);
+        let taken_from_owner = own && source == LineSource::OtherCore;
         let acks = self.invalidate(sharers, line, tile, answered, settled_at, now);
         let (taken, to_fill) = self.take_all(core, line, trip.at, &acks);
         trip.stay(Place::OtherCore, taken);
@@ -442,7 +446,10 @@ impl Network {
         Some(Answer {
             core,
             line,
-            is_code: false,
+            source,
+            store: own,
+            sender: response.from,
+            invalidated: others.count_ones() + u32::from(taken_from_owner),
             fill: taken + to_fill,
             owned,
             legs: trip.legs,
@@ -480,7 +487,10 @@ impl Network {
         Answer {
             core,
             line,
-            is_code: false,
+            source: LineSource::Memory,
+            store: own,
+            sender: MEMORY_TILE,
+            invalidated: 0,
             fill: taken + MESSAGE_TO_FILL,
             owned,
             legs: trip.legs,
@@ -502,7 +512,10 @@ impl Network {
         Answer {
             core,
             line,
-            is_code: true,
+            source: LineSource::Instructions,
+            store: false,
+            sender: MEMORY_TILE,
+            invalidated: 0,
             fill: trip.at + LINE_MESSAGE_TO_FILL,
             owned: false,
             legs: trip.legs,
