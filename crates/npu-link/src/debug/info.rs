@@ -3,6 +3,9 @@
 use super::{DebugError, Frames, Lines};
 use crate::elf::{ElfError, EntryBinding, EntryKind, EntryPlace, contents};
 
+/// The maximum number of threads of a program.
+const MAX_THREADS: u32 = 128;
+
 /// A name for an address.
 #[derive(Clone, Debug)]
 struct Name {
@@ -27,6 +30,15 @@ pub struct MappedSection {
     pub write: bool,
 }
 
+/// The stacks of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stacks {
+    /// The lowest address of the stack of thread 0.
+    start: u32,
+    /// The size of each stack.
+    size: u32,
+}
+
 /// The data of an executable.
 #[derive(Clone, Debug, Default)]
 pub struct ProgramInfo {
@@ -39,6 +51,7 @@ pub struct ProgramInfo {
     pub lines: Lines,
     /// Errors of damaged tables, which are omitted.
     pub damaged: Vec<DebugError>,
+    stacks: Option<Stacks>,
 }
 
 impl ProgramInfo {
@@ -62,6 +75,17 @@ impl ProgramInfo {
                 write: section.write,
             });
         }
+        let number = |name: &str| {
+            let numbers = contents
+                .named_symbols()
+                .filter(|symbol| symbol.place == EntryPlace::Absolute);
+            numbers
+                .filter(|symbol| symbol.name == name)
+                .map(|symbol| symbol.value)
+                .next()
+        };
+        let stacks = number("__npu_stacks").zip(number("__npu_stack_size"));
+        info.stacks = stacks.map(|(start, size)| Stacks { start, size });
         for symbol in contents.named_symbols().filter(|symbol| !symbol.name.is_empty()) {
             let EntryPlace::Section(section) = symbol.place else {
                 continue;
@@ -106,6 +130,21 @@ impl ProgramInfo {
             .get(after.checked_sub(1)?)
             .filter(|name| address < name.end)?;
         Some((&found.name, address - found.start))
+    }
+
+    /// Returns the name of the variable or function at an address, else the thread whose stack it
+    /// is, else the writable section. Threads are counted over all cores.
+    pub fn variable(&self, address: u32) -> Option<String> {
+        if let Some((name, _)) = self.name(address) {
+            return Some(name.to_owned());
+        }
+        if let Some(section) = self.section(address) {
+            // Other bytes outside of symbols are padding.
+            return section.write.then(|| section.name.clone());
+        }
+        let stacks = self.stacks?;
+        let thread = address.checked_sub(stacks.start)?.checked_div(stacks.size)?;
+        (thread < MAX_THREADS).then(|| format!("stack of thread {thread}"))
     }
 
     /// Returns the address of a name. Of several symbols, functions precede data, and global

@@ -5,7 +5,7 @@ use super::exceptions;
 use super::frames::{EH_FRAME, TERMINATOR};
 use super::linking::Linking;
 use super::relocations::Veneers;
-use super::symbols::{COPY_BYTES, UNWIND_COUNT, UNWIND_END, UNWIND_START};
+use super::symbols::{COPY_BYTES, STACK_SIZE, STACKS, UNWIND_COUNT, UNWIND_END, UNWIND_START};
 use super::types::{OutputSection, Part, TILE_THREADS};
 use crate::elf::LARGEST;
 use crate::incremental::VENEER_SIZE;
@@ -346,8 +346,8 @@ impl Linking<'_> {
         let layout = self.options.layout;
         let values = [
             ("__npu_tile_threads", TILE_THREADS),
-            ("__npu_stack_size", layout.stack_size),
-            ("__npu_stacks", layout.stacks),
+            (STACK_SIZE, layout.stack_size),
+            (STACKS, layout.stacks),
             ("__npu_tls_image", tls),
             ("__npu_tls_bytes", tls_end - tls),
             ("__npu_tls_start", range(Kind::TlsBlocks).0),
