@@ -34,10 +34,12 @@ pub enum Kernel {
 pub struct Measured {
     /// The cycles of the kernel, without those in which the cores fill the input.
     pub cycles: u32,
-    /// The misses of the whole launch; `None` with one core.
-    pub misses: Option<MissesReport>,
+    /// The misses of the whole launch.
+    pub misses: MissesReport,
     /// The misses as text, with the names of the buffers.
     pub text: String,
+    /// A heat map of the mesh as SVG.
+    pub map: String,
 }
 
 /// Runs a kernel on a number of cores, which is a power of two up to 8.
@@ -81,12 +83,13 @@ pub fn run(kernel: Kernel, cores: u32) -> Result<Measured, Box<dyn Error>> {
         Some(DataValue::I32(cycles)) => Some(cycles.cast_unsigned()),
         _ => None,
     });
-    let misses = done.statistics.misses.filter(|_| cores > 1);
-    let text = misses.as_ref().map(|misses| misses.text(&device.variables(), 10));
+    let misses = done.statistics.misses.ok_or("no misses")?;
+    let links = done.statistics.timing.ok_or("no cycles")?.links;
     Ok(Measured {
         cycles: cycles.max().ok_or("the kernel returns no cycles")?,
+        text: misses.text(&device.variables(), 10),
+        map: misses.heat_map(&links),
         misses,
-        text: text.unwrap_or_default(),
     })
 }
 
