@@ -81,10 +81,11 @@ fn device_is_what_the_document_shows() {
 fn check_block(command: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/kernels.md");
     let document = fs::read_to_string(&path).unwrap();
-    let (_, rest) = document.split_once(&format!("{command}\n\n```text\n")).unwrap();
-    let shown = rest.split_once("```").unwrap().0;
+    let start = format!("{command}\n\n```text\n");
+    let (before, rest) = document.split_once(&start).unwrap();
+    let (shown, after) = rest.split_once("```").unwrap();
     if blesses() {
-        fs::write(&path, document.replace(shown, text)).unwrap();
+        fs::write(&path, format!("{before}{start}{text}```{after}")).unwrap();
     } else {
         assert_eq!(shown, text, "CRANELIFT_TEST_BLESS=1 rewrites it");
     }

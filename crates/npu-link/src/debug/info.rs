@@ -6,6 +6,9 @@ use crate::elf::{ElfError, EntryBinding, EntryKind, EntryPlace, contents};
 /// The maximum number of threads of a program.
 const MAX_THREADS: u32 = 128;
 
+/// The number of threads of a tile.
+const TILE_THREADS: u32 = 8;
+
 /// A name for an address.
 #[derive(Clone, Debug)]
 struct Name {
@@ -37,6 +40,20 @@ struct Stacks {
     start: u32,
     /// The size of each stack.
     size: u32,
+    /// The distance between those of two tiles, if each tile has those of its core.
+    tile_bytes: Option<u32>,
+}
+
+impl Stacks {
+    /// Returns the thread whose stack contains an address.
+    fn thread(&self, address: u32) -> Option<u32> {
+        let offset = address.checked_sub(self.start)?;
+        let Some(bytes) = self.tile_bytes else {
+            return offset.checked_div(self.size).filter(|&thread| thread < MAX_THREADS);
+        };
+        let thread = offset.checked_rem(bytes)?.checked_div(self.size)?;
+        (thread < TILE_THREADS).then_some(offset / bytes * TILE_THREADS + thread)
+    }
 }
 
 /// The data of an executable.
@@ -85,7 +102,11 @@ impl ProgramInfo {
                 .next()
         };
         let stacks = number("__npu_stacks").zip(number("__npu_stack_size"));
-        info.stacks = stacks.map(|(start, size)| Stacks { start, size });
+        info.stacks = stacks.map(|(start, size)| Stacks {
+            start,
+            size,
+            tile_bytes: number("__npu_tile_bytes"),
+        });
         for symbol in contents.named_symbols().filter(|symbol| !symbol.name.is_empty()) {
             let EntryPlace::Section(section) = symbol.place else {
                 continue;
@@ -142,9 +163,8 @@ impl ProgramInfo {
             // Other bytes outside of symbols are padding.
             return section.write.then(|| section.name.clone());
         }
-        let stacks = self.stacks?;
-        let thread = address.checked_sub(stacks.start)?.checked_div(stacks.size)?;
-        (thread < MAX_THREADS).then(|| format!("stack of thread {thread}"))
+        let thread = self.stacks?.thread(address)?;
+        Some(format!("stack of thread {thread}"))
     }
 
     /// Returns the address of a name. Of several symbols, functions precede data, and global
@@ -172,5 +192,32 @@ impl ProgramInfo {
             (Some(name), Some(line)) => Some(format!("{name} at {line}")),
             (name, line) => name.or(line),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stacks_belong_to_threads() {
+        let mut stacks = Stacks {
+            start: 0x8_0000,
+            size: 0x3c00,
+            tile_bytes: None,
+        };
+        assert_eq!(stacks.thread(0x8_0000 + 9 * 0x3c00), Some(9));
+        assert_eq!(
+            (stacks.thread(0x7_ffff), stacks.thread(0x8_0000 + 128 * 0x3c00)),
+            (None, None)
+        );
+        stacks.tile_bytes = Some(1 << 28);
+        assert_eq!(stacks.thread(0x1008_0000 + 2 * 0x3c00 - 1), Some(9));
+        assert_eq!(
+            (stacks.thread(0xf008_0000), stacks.thread(0x8_0000 + 8 * 0x3c00)),
+            (Some(120), None)
+        );
+        stacks.size = 0;
+        assert_eq!(stacks.thread(0x8_0000), None);
     }
 }

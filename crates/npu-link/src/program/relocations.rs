@@ -5,7 +5,7 @@ use super::copies::{self, Distance};
 use super::error::ProgramError;
 use super::exceptions;
 use super::linking::{Definition, Linking};
-use super::symbols::{STACK_SIZE, STACKS, symbol_of};
+use super::symbols::{STACK_SIZE, STACKS, TILE_BYTES, symbol_of};
 use super::types::{OutputSymbol, Program};
 use crate::incremental::{VENEER_SIZE, veneer};
 use crate::startup;
@@ -319,7 +319,9 @@ impl Linking<'_> {
 
     /// Returns symbols that let reports name stacks; none without start-up code.
     fn stack_symbols(&self) -> impl Iterator<Item = OutputSymbol> {
-        let names = [STACKS, STACK_SIZE].into_iter().filter(|_| self.options.startup);
+        let in_tiles = self.options.stacks_in_tiles.then_some(TILE_BYTES);
+        let names = [STACKS, STACK_SIZE].into_iter().chain(in_tiles);
+        let names = names.filter(|_| self.options.startup);
         names.filter_map(|name| {
             Some(OutputSymbol {
                 name: name.to_owned(),

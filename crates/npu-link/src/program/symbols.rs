@@ -28,11 +28,15 @@ pub(super) const STACKS: &str = "__npu_stacks";
 /// The symbol with the size of each thread's stack.
 pub(super) const STACK_SIZE: &str = "__npu_stack_size";
 
+/// The symbol with the distance between the stacks of two tiles, if each tile has those of its core.
+pub(super) const TILE_BYTES: &str = "__npu_tile_bytes";
+
 /// The symbols that the linker defines.
 const GIVEN: &[&str] = &[
     "__npu_tile_threads",
     STACK_SIZE,
     STACKS,
+    TILE_BYTES,
     "__npu_tls_image",
     "__npu_tls_bytes",
     "__npu_tls_start",
