@@ -4,7 +4,7 @@ use super::*;
 use naplespu_jit::Device;
 use naplespu_jit::device::{self, Arg, DeviceError, Fault, LaunchConfig, Progress, ThreadId, ThreadSet};
 use naplespu_jit::{HostCall, HostStop};
-use npu_sim::{Config, Schedule, TimingConfig};
+use npu_sim::{Config, LineSource, Schedule, TimingConfig};
 use std::sync::{Arc, Mutex};
 
 fn target(level: &str) -> Arc<cranelift_naplespu::Isa> {
@@ -232,7 +232,7 @@ fn each_core_reads_its_copy() {
     let bytes: Vec<u8> = (0..200).collect();
     let table = device.replicate(0..2, &bytes).unwrap();
     let parts = device.distribute(0..4, &bytes).unwrap();
-    let mut back = vec![0; 64];
+    let mut back = [0; 64];
     for (part, expected) in parts.iter().zip(bytes.chunks(64)) {
         device.copy_out(*part, 0, &mut back[..expected.len()]).unwrap();
         assert_eq!(back[..expected.len()], *expected);
@@ -253,7 +253,9 @@ fn each_core_reads_its_copy() {
         .iter()
         .find(|variable| variable.name.as_deref() == Some("table"))
         .unwrap();
-    assert_eq!((found.lines, found.homes, found.readers, found.writers), (2, 3, 3, 0));
+    // A fetch past the end of the code may also read the line of a copy.
+    assert_eq!((found.homes & 3, found.readers, found.writers), (3, 3, 0));
+    assert_eq!(found.counters.from(LineSource::Memory), 2);
     assert_eq!(
         device.variable(parts[1].address()).unwrap(),
         format!("buffer of 64 bytes at {:#010x}", parts[1].address())

@@ -142,7 +142,13 @@ fn each_tile_has_the_stacks_of_its_core() {
     let there = MemoryLayout { data, ..layout };
     assert!(linked(there, 24, true).is_ok() && linked(there, 32, false).is_ok());
     let errors = linked(there, 32, true).unwrap_err();
-    assert!(errors[0].to_string().contains("overlaps the stacks, 0x30080000"), "{errors:?}");
+    assert!(
+        errors[0].to_string().contains("overlaps the stacks, 0x30080000"),
+        "{errors:?}"
+    );
     let errors = linked(MemoryLayout::ALVEO, 8, true).unwrap_err();
-    assert!(errors[0].to_string().contains("not in the memory of tile 0"), "{errors:?}");
+    assert!(
+        errors[0].to_string().contains("not in the memory of tile 0"),
+        "{errors:?}"
+    );
 }
