@@ -3,7 +3,7 @@
 //! others do. `sim --strict` passes those and no program with a fault.
 //!
 //! It also compares the kernels of `examples/kernels_cores` on several cores: equal results, and equal
-//! cycles within a percent.
+//! cycles within 2 %.
 //!
 //! The variable `NPUMESH` names a program that runs the hardware description of 4 by 4 tiles.
 
@@ -31,7 +31,7 @@ const CYCLES_AT: u32 = 0x1000;
 const BYTES: u32 = CYCLES_AT + 64 * 8;
 
 /// The largest difference of cycles in percent.
-const WORST: f64 = 1.0;
+const WORST: f64 = 2.0;
 
 /// Returns the value of a line `// NAME: VALUE`.
 fn value<'a>(source: &'a str, name: &str) -> Option<&'a str> {
