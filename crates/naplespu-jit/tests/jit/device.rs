@@ -264,9 +264,8 @@ fn each_core_reads_its_copy() {
         device.variable(naplespu_jit::stack_top(3) - 4).unwrap(),
         "stack of thread 3"
     );
-    let freed = table[0];
-    device.free(freed).unwrap();
-    let error = device.set_name(freed, "again").unwrap_err();
+    device.free(table[0]).unwrap();
+    let error = device.set_name(table[0], "again").unwrap_err();
     assert!(matches!(error, DeviceError::NoBuffer(_)), "{error}");
 }
 
