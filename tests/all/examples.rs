@@ -6,6 +6,8 @@ mod brook;
 mod device;
 #[path = "../../examples/jit.rs"]
 mod jit;
+#[path = "../../examples/kernels_cores/main.rs"]
+mod kernels_cores;
 #[path = "../../examples/matmul_cores/main.rs"]
 mod matmul_cores;
 #[path = "../../examples/matmul_threads/main.rs"]
@@ -13,6 +15,7 @@ mod matmul_threads;
 
 use std::fs;
 use std::path::Path;
+use std::sync::Mutex;
 
 #[test]
 fn jit_prints_a_result() {
@@ -73,7 +76,65 @@ fn device_is_what_the_document_shows() {
     device::main().unwrap();
 }
 
-/// `docs/kernels.md` has the table; `CRANELIFT_TEST_BLESS=1` updates it.
+/// Compares the block of `docs/kernels.md` after a command with a text; `CRANELIFT_TEST_BLESS=1`
+/// updates it.
+fn check_block(command: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/kernels.md");
+    let document = fs::read_to_string(&path).unwrap();
+    let start = format!("{command}\n\n```text\n");
+    let (before, rest) = document.split_once(&start).unwrap();
+    let (shown, after) = rest.split_once("```").unwrap();
+    if blesses() {
+        fs::write(&path, format!("{before}{start}{text}```{after}")).unwrap();
+    } else {
+        assert_eq!(shown, text, "CRANELIFT_TEST_BLESS=1 rewrites it");
+    }
+}
+
+fn blesses() -> bool {
+    std::env::var_os("CRANELIFT_TEST_BLESS").is_some_and(|v| v == "1")
+}
+
+/// Tests that bless write the same document one after the other.
+static DOCUMENT: Mutex<()> = Mutex::new(());
+
+#[test]
+fn cores_share_a_convolution_and_a_histogram() {
+    let table = kernels_cores::table().unwrap();
+    let last = table.lines().last().unwrap();
+    let numbers: Vec<f64> = last.split_whitespace().map(|number| number.parse().unwrap()).collect();
+    assert!(numbers[2] >= 7.0 && numbers[4] >= 4.0, "{table}");
+    let guard = DOCUMENT.lock();
+    check_block("--example kernels_cores", &table);
+    drop(guard);
+    let run = kernels_cores::run(kernels_cores::Kernel::Convolution, 8).unwrap();
+    // No tile serves more than twice the data lines of another one.
+    let served = |tile: usize| run.misses.homes[tile].misses();
+    let served: Vec<u64> = (0..8).map(served).collect();
+    assert!(
+        served.iter().max() <= served.iter().min().map(|least| 2 * least).as_ref(),
+        "{}",
+        run.text
+    );
+    for part in [
+        "image: 64 lines, cores 0-7, homes 0-7",
+        "half_row: ",
+        "stack of thread ",
+    ] {
+        assert!(run.text.contains(part), "{part}\n{}", run.text);
+    }
+    let picture = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/pictures/mesh.svg");
+    if blesses() {
+        fs::write(picture, run.map).unwrap();
+    } else {
+        assert!(
+            fs::read_to_string(picture).unwrap() == run.map,
+            "CRANELIFT_TEST_BLESS=1 rewrites it"
+        );
+    }
+    kernels_cores::main().unwrap();
+}
+
 #[test]
 fn cores_share_a_matrix_product() {
     let table = matmul_cores::table().unwrap();
@@ -84,15 +145,9 @@ fn cores_share_a_matrix_product() {
         speedups.iter().zip(wanted).all(|(&found, wanted)| found >= wanted),
         "{table}"
     );
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/kernels.md");
-    let document = fs::read_to_string(&path).unwrap();
-    let (_, rest) = document.split_once("--example matmul_cores\n\n```text\n").unwrap();
-    let shown = rest.split_once("```").unwrap().0;
-    if std::env::var_os("CRANELIFT_TEST_BLESS").is_some_and(|v| v == "1") {
-        fs::write(&path, document.replace(shown, &table)).unwrap();
-    } else {
-        assert_eq!(shown, table, "CRANELIFT_TEST_BLESS=1 rewrites it");
-    }
+    let guard = DOCUMENT.lock();
+    check_block("--example matmul_cores", &table);
+    drop(guard);
     matmul_cores::main().unwrap();
 }
 

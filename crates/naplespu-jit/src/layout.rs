@@ -47,10 +47,42 @@ pub fn stack_top(thread: usize) -> u32 {
     STACK_TOP - thread as u32 * STACK_STRIDE
 }
 
+/// Returns the thread whose stack or thread-local storage contains an address, as text. The words
+/// above the top of a stack are results in memory. A stack that has grown into the next one counts
+/// as that one.
+pub(super) fn of_thread(address: u32) -> Option<String> {
+    const THREAD_LIMIT: u32 = (CORE_LIMIT * THREADS) as u32;
+    let of = |part: &str, thread: u32| (thread < THREAD_LIMIT).then(|| format!("{part} of thread {thread}"));
+    match address {
+        TLS_START..STACKS => of("thread-local storage", (address - TLS_START) / TLS_BYTES),
+        STACKS..STACK_TOP => of("stack", (STACK_TOP - 1 - address) / STACK_STRIDE),
+        _ => None,
+    }
+}
+
 /// The return address of calls.
 pub(super) const RETURN_TO: u32 = BOOT_PC;
 
 /// Returns the layout of code and data, with this size of the scratchpad.
 pub(super) fn layout(scratchpad_bytes: u32) -> Layout {
     Layout::new(CODE, DATA, scratchpad_bytes).with_thread_local(TLS_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_threads_have_names() {
+        for (address, name) in [
+            (stack_top(0) - 4, Some("stack of thread 0")),
+            (stack_top(9) - 4, Some("stack of thread 9")),
+            (stack_top(9) - STACK_STRIDE, Some("stack of thread 9")),
+            (tls_block(3), Some("thread-local storage of thread 3")),
+            (STACK_TOP, None),
+            (DATA.0, None),
+        ] {
+            assert_eq!(of_thread(address).as_deref(), name, "{address:#x}");
+        }
+    }
 }

@@ -2,7 +2,8 @@
 
 use super::cycles::{CycleProfile, InstCycles};
 use super::npu_module::NpuModule;
-use super::watch::{CodeMap, MappedCode, TimedRun, Watcher};
+use super::watch::{CodeMap, MappedCode, MappedData, TimedRun, Watcher};
+use npu_link::Purpose;
 use npu_mc::machine::INSTRUCTION_SIZE;
 use npu_sim::TimingConfig;
 use std::collections::BTreeMap;
@@ -24,7 +25,7 @@ impl NpuModule {
         self.observers.timed_run = run;
     }
 
-    /// Returns names and lines of the current code. It does not contain later definitions, or
+    /// Returns the names of the current code and data, and the lines of the code. It does not contain later definitions, or
     /// routines that a later call links; see [`NpuModule::finalize_definitions`].
     pub fn code_map(&self) -> CodeMap {
         let code = self.linker.code().map(|(index, object)| {
@@ -39,7 +40,18 @@ impl NpuModule {
         });
         let mut code: Vec<MappedCode> = code.collect();
         code.sort_by_key(|code| code.start);
-        CodeMap { code }
+        let objects = self.data.values().filter_map(|data| Self::object(Some(data)));
+        let objects = objects.filter_map(|index| self.linker.object(index));
+        let objects = objects.filter(|object| object.purpose == Purpose::Data);
+        let mut data: Vec<MappedData> = objects
+            .map(|object| MappedData {
+                start: object.address,
+                end: object.address.saturating_add(object.size),
+                name: object.name.clone(),
+            })
+            .collect();
+        data.sort_by_key(|data| data.start);
+        CodeMap { code, data }
     }
 
     /// Turns on the timing model for later calls, like [`NpuModule::set_timing`], and records the

@@ -2,7 +2,10 @@
 
 use super::cycles::CycleProfile;
 use super::watch::Observers;
-use npu_sim::{Halt, HangReason, Machine, NoSink, Report, Schedule, Stop, THREADS, Timing, TimingConfig};
+use npu_sim::{
+    Halt, HangReason, Machine, Misses, MissesReport, NoSink, Report, Schedule, Sinks, Stop, THREADS, Timing,
+    TimingConfig,
+};
 
 /// The timing model of a call, or of the calls of a module.
 pub(super) struct Timed {
@@ -12,6 +15,8 @@ pub(super) struct Timed {
     pub(super) timing: Timing,
     /// The costs of instructions, if requested.
     pub(super) profile: Option<CycleProfile>,
+    /// The misses of several cores, if requested.
+    pub(super) misses: Option<Misses>,
 }
 
 impl Timed {
@@ -22,6 +27,7 @@ impl Timed {
             limit,
             timing: Timing::new(config),
             profile: None,
+            misses: None,
         }
     }
 
@@ -43,10 +49,21 @@ impl Timed {
         self.timing.report()
     }
 
+    /// Returns the recorded misses of the call.
+    pub(super) fn misses(&self) -> Option<MissesReport> {
+        self.misses.as_ref().map(Misses::report)
+    }
+
     fn run(&mut self, machine: &mut Machine, observers: &mut Observers, limit: u64) -> Halt {
-        match (&mut observers.timed_run, &mut self.profile) {
-            (Some(run), _) => run(machine, &mut self.timing, limit),
-            (None, Some(profile)) => machine.run_timed(&mut self.timing, limit, profile),
+        if let Some(run) = &mut observers.timed_run {
+            return run(machine, &mut self.timing, limit);
+        }
+        match (&mut self.profile, &mut self.misses) {
+            (Some(profile), Some(misses)) => {
+                machine.run_timed(&mut self.timing, limit, &mut Sinks(vec![profile, misses]))
+            }
+            (Some(profile), None) => machine.run_timed(&mut self.timing, limit, profile),
+            (None, Some(misses)) => machine.run_timed(&mut self.timing, limit, misses),
             (None, None) => machine.run_timed(&mut self.timing, limit, &mut NoSink),
         }
     }

@@ -1,6 +1,7 @@
 //! Watchers of instructions, and the names and lines of executed code, for profiles.
 
 use super::error::SourceLine;
+use super::layout;
 use cranelift_naplespu::code::SrcLocRange;
 use npu_sim::{Halt, Machine, Timing, TraceEvent};
 
@@ -17,11 +18,20 @@ pub(super) struct Observers {
     pub(super) timed_run: Option<TimedRun>,
 }
 
-/// The functions and lines of a module by address.
+/// The functions, lines and data objects of a module by address.
 #[derive(Clone, Debug, Default)]
 pub struct CodeMap {
     /// In ascending order of addresses.
     pub(super) code: Vec<MappedCode>,
+    /// The data objects in main memory, in ascending order of addresses.
+    pub(super) data: Vec<MappedData>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct MappedData {
+    pub(super) start: u32,
+    pub(super) end: u32,
+    pub(super) name: String,
 }
 
 #[derive(Clone, Debug)]
@@ -44,6 +54,20 @@ impl CodeMap {
     pub fn name(&self, address: u32) -> Option<(&str, u32)> {
         let code = self.code_at(address)?;
         Some((&code.name, address - code.start))
+    }
+
+    /// Returns the name of the function or data object at an address, or the thread whose stack or
+    /// thread-local storage it is. Threads are counted over all cores.
+    pub fn variable(&self, address: u32) -> Option<String> {
+        if let Some((name, _)) = self.name(address) {
+            return Some(name.to_owned());
+        }
+        let after = self.data.partition_point(|data| data.start <= address);
+        let before = after.checked_sub(1).and_then(|before| self.data.get(before));
+        match before.filter(|data| address < data.end) {
+            Some(data) => Some(data.name.clone()),
+            None => layout::of_thread(address),
+        }
     }
 
     /// Returns the source line of an instruction; see

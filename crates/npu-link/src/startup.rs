@@ -15,12 +15,28 @@ const END_LINE: u32 = 0xffff_ffc0;
 
 const TEXT: &str = include_str!("startup.s");
 
-/// Returns the start-up code. The linker defines its symbols that start with `__npu_`.
+/// The mark of a line for stacks that are adjacent, and the prefix of one for stacks in the memory of
+/// each tile.
+const ADJACENT: &str = "# adjacent";
+const IN_TILES: &str = "#tile";
+
+/// Returns the lines of the start-up code, for stacks in the memory of the tile of each core or for
+/// adjacent ones.
+fn text(stacks_in_tiles: bool) -> String {
+    let lines = TEXT.lines().filter_map(|line| match line.strip_prefix(IN_TILES) {
+        Some(rest) => stacks_in_tiles.then_some(rest),
+        None => (!stacks_in_tiles || !line.ends_with(ADJACENT)).then_some(line),
+    });
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
+/// Returns the start-up code. With `stacks_in_tiles` the stacks of a core are in the memory of its
+/// tile. The linker defines its symbols that start with `__npu_`.
 ///
 /// # Errors
 ///
 /// Returns the faults of the text. A test ensures that it has none.
-pub(crate) fn object() -> Result<Input, Vec<Fault>> {
+pub(crate) fn object(stacks_in_tiles: bool) -> Result<Input, Vec<Fault>> {
     let numbers = [
         ("CR_TILE", u32::from(ControlRegister::TileId.number())),
         ("CR_THREAD", u32::from(ControlRegister::ThreadId.number())),
@@ -36,7 +52,10 @@ pub(crate) fn object() -> Result<Input, Vec<Fault>> {
         .iter()
         .map(|(name, number)| format!(".set {name}, {number}\n"))
         .collect();
-    let object = asm::assemble(&format!("{definitions}{TEXT}"), &asm::Options::default())?;
+    let object = asm::assemble(
+        &format!("{definitions}{}", text(stacks_in_tiles)),
+        &asm::Options::default(),
+    )?;
     Ok(Input {
         name: "start-up code".to_owned(),
         object,
@@ -47,7 +66,12 @@ pub(crate) fn object() -> Result<Input, Vec<Fault>> {
 mod tests {
     #[test]
     fn it_assembles() {
-        let object = super::object().unwrap().object;
-        assert!(object.symbols.iter().any(|symbol| symbol.name == super::START));
+        for in_tiles in [false, true] {
+            let object = super::object(in_tiles).unwrap().object;
+            assert!(object.symbols.iter().any(|symbol| symbol.name == super::START));
+        }
+        // The lines for one kind are not in the other.
+        assert!(!super::text(false).contains("__npu_tile_bytes") && super::text(true).contains("__npu_tile_bytes"));
+        assert!(super::text(false).contains("s55, s54, 1") && !super::text(true).contains("s55, s54, 1"));
     }
 }

@@ -17,17 +17,23 @@ _start: movei   rm, 65535
         add_i32 s51, s51, s52
         jmp     s51
 
-        # The stack: the stacks of the threads of all tiles are adjacent.
+        # The stack: the stacks of the threads of all tiles are adjacent, or those of each tile are
+        # in its memory. `s54` is the number of the thread over all tiles. Lines that start with
+        # `#tile` and lines that end in `# adjacent` are for one of both.
         movei   s51, CR_TILE
         read_cr s52, s51
         lea     s54, __npu_tile_threads
         mull_i32 s54, s52, s54
         add_i32 s54, s54, s53
         lea     s51, __npu_stack_size
-        addi    s55, s54, 1
+        addi    s55, s54, 1             # adjacent
+#tile        addi    s55, s53, 1
         mull_i32 s51, s51, s55
         lea     sp, __npu_stacks
         add_i32 sp, sp, s51
+#tile        lea     s51, __npu_tile_bytes
+#tile        mull_i32 s51, s51, s52
+#tile        add_i32 sp, sp, s51
         move_i32 fp, sp
 
         # Thread-local storage: each thread copies the initial values to its own block.

@@ -147,8 +147,10 @@ pub use shared::SCRATCHPAD_SIZE;
 pub use step::{Progress, Step};
 pub use thread::Thread;
 pub use timing::{
-    Awaited, ChromeTrace, FunctionCounters, Issue, KanataTrace, Leg, NetworkCounters, NoSink, PLACES, Place, Report,
-    STALLS, Sink, Sinks, Stall, ThreadCounters, Timing, TimingConfig, Wait, Waits, WaitsReport, counted,
+    Awaited, ChromeTrace, CoreMisses, CoreSet, FunctionCounters, Issue, KanataTrace, LINE_SOURCES, Leg, LineMisses,
+    LineRequest, LineSource, LinkUse, MissCounters, Misses, MissesReport, Names, NetworkCounters, NoSink, PLACES,
+    Place, Report, STALLS, Sharing, Sink, Sinks, Stall, ThreadCounters, Timing, TimingConfig, VariableMisses, Wait,
+    Waits, WaitsReport, counted,
 };
 pub use topology::{Topology, TopologyError};
 pub use trace::TraceEvent;

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::str::FromStr;
 
 /// The size of a mesh, and the tiles of memory and of the host. Tiles are numbered row by row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Topology {
     width: u32,
     height: u32,

@@ -7,7 +7,7 @@ use crate::threads::{Run, RunOptions};
 use crate::timed::Timed;
 use cranelift_codegen::data_value::DataValue;
 use cranelift_module::FuncId;
-use npu_sim::{Report, Schedule, ThreadCounters, TimingConfig};
+use npu_sim::{Misses, MissesReport, Report, Schedule, ThreadCounters, TimingConfig};
 use std::fmt;
 
 /// The threads of a launch, their scheduling, and limits.
@@ -17,6 +17,7 @@ pub struct LaunchConfig {
     schedule: Schedule,
     instructions: u64,
     timing: Option<(TimingConfig, Option<u64>)>,
+    misses: bool,
 }
 
 impl LaunchConfig {
@@ -27,6 +28,7 @@ impl LaunchConfig {
             schedule: Schedule::default(),
             instructions: STEP_LIMIT,
             timing: None,
+            misses: false,
         }
     }
 
@@ -55,6 +57,13 @@ impl LaunchConfig {
             timing: Some((config, Some(cycles))),
             ..self
         }
+    }
+
+    /// Records the misses of several cores with the timing model: [`Statistics::misses`]. The
+    /// simulation takes longer. Without [`timed`](Self::timed) it has no effect.
+    #[must_use]
+    pub fn with_misses(self) -> Self {
+        Self { misses: true, ..self }
     }
 
     /// Sets the order in which threads take turns. The timing model has its own order.
@@ -99,6 +108,9 @@ pub struct Statistics {
     pub threads: Vec<ThreadStatistics>,
     /// The report of the timing model.
     pub timing: Option<Report>,
+    /// The misses of several cores, with [`LaunchConfig::with_misses`]. [`Device::variable`] has the
+    /// names of their addresses.
+    pub misses: Option<MissesReport>,
 }
 
 impl Statistics {
@@ -198,6 +210,7 @@ impl<'d> Launch<'d> {
             instructions: threads.iter().map(|thread| thread.instructions).sum(),
             threads,
             timing,
+            misses: self.run.timed().and_then(Timed::misses),
         }
     }
 
@@ -267,6 +280,7 @@ impl Device {
             schedule,
             instructions,
             timing,
+            misses,
         } = config.into();
         let cores = self.cores();
         if threads.is_empty() {
@@ -285,7 +299,10 @@ impl Device {
         let options = RunOptions {
             schedule,
             limit: instructions,
-            timed: timing.map(|(config, limit)| Timed::new(config, limit)),
+            timed: timing.map(|(config, limit)| Timed {
+                misses: misses.then(Misses::new),
+                ..Timed::new(config, limit)
+            }),
         };
         let begun = self.module.begin(kernel, numbers, values, options);
         let run = begun.map_err(DeviceError::Launch)?;

@@ -60,8 +60,10 @@ impl<T: Into<DataValue>> From<T> for Arg {
 }
 
 /// A live buffer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Block {
+    /// The name in reports.
+    name: Option<String>,
     size: u32,
     /// Its share of the capacity, in bytes.
     taken: u64,
@@ -108,13 +110,11 @@ impl Heap {
         Ok(buffer.address.wrapping_add(offset))
     }
 
-    /// Returns whether a range of addresses lies in one buffer.
-    fn holds(&self, address: u32, length: usize) -> bool {
-        let before = self.blocks.range(..=address).next_back();
-        before.is_some_and(|(&start, block)| {
-            let end = u64::from(address) + length as u64;
-            end <= u64::from(start) + u64::from(block.size)
-        })
+    /// Returns the buffer that contains a range of addresses, and its address.
+    fn around(&self, address: u32, length: usize) -> Option<(u32, &Block)> {
+        let (&start, block) = self.blocks.range(..=address).next_back()?;
+        let end = u64::from(address) + length as u64;
+        (end <= u64::from(start) + u64::from(block.size)).then_some((start, block))
     }
 }
 
@@ -182,6 +182,87 @@ impl Device {
         }
     }
 
+    /// Allocates a copy of `bytes` in the memory of each tile, at the same offset like
+    /// [`Device::allocate_parts`]. It suits data that all cores read and none writes: each core
+    /// reads its own copy, past no other tile.
+    ///
+    /// # Errors
+    ///
+    /// See [`Device::allocate_parts`] and [`Device::copy_in`]. Then nothing is allocated.
+    pub fn replicate(&mut self, tiles: ops::Range<u32>, bytes: &[u8]) -> Result<Vec<Buffer>, DeviceError> {
+        let parts: Vec<&[u8]> = tiles.clone().map(|_| bytes).collect();
+        self.fill_parts(tiles, &parts)
+    }
+
+    /// Distributes `bytes` over the memory of the tiles: the first tile has the first part, and so
+    /// on. All parts but the last have the same size, a multiple of the line size, and the same
+    /// offset like [`Device::allocate_parts`]. It suits data that all cores read, but not each of
+    /// them all of it: no tile serves all requests. Addresses of one tile are contiguous, so lines
+    /// cannot alternate between tiles.
+    ///
+    /// # Errors
+    ///
+    /// See [`Device::allocate_parts`] and [`Device::copy_in`]. Then nothing is allocated.
+    pub fn distribute(&mut self, tiles: ops::Range<u32>, bytes: &[u8]) -> Result<Vec<Buffer>, DeviceError> {
+        let each = bytes.len().div_ceil(tiles.len().max(1)).max(1);
+        let each = each.next_multiple_of(CACHE_LINE as usize);
+        let mut parts: Vec<&[u8]> = bytes.chunks(each).collect();
+        parts.resize(tiles.len(), &[]);
+        self.fill_parts(tiles, &parts)
+    }
+
+    /// Allocates a part for each tile, as large as the first one of `parts`, and fills them.
+    fn fill_parts(&mut self, tiles: ops::Range<u32>, parts: &[&[u8]]) -> Result<Vec<Buffer>, DeviceError> {
+        let most = parts.iter().map(|part| part.len()).max().unwrap_or_default();
+        let size = u32::try_from(most).map_err(|_| DeviceError::OutOfMemory {
+            asked: u32::MAX,
+            free: self.heap.free(),
+        })?;
+        let buffers = self.allocate_parts(tiles, size)?;
+        let copied = buffers
+            .iter()
+            .zip(parts)
+            .try_for_each(|(&buffer, part)| self.copy_in(buffer, 0, part));
+        match copied {
+            Ok(()) => Ok(buffers),
+            Err(error) => {
+                for buffer in buffers {
+                    self.free(buffer)?;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Names a buffer in reports ([`Device::variable`]).
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::NoBuffer`].
+    pub fn set_name(&mut self, buffer: Buffer, name: impl Into<String>) -> Result<(), DeviceError> {
+        let block = self.heap.blocks.get_mut(&buffer.address);
+        let block = block.filter(|block| block.serial == buffer.serial);
+        block.ok_or(DeviceError::NoBuffer(buffer))?.name = Some(name.into());
+        Ok(())
+    }
+
+    /// Returns the name of the buffer, data object or function at an address, or the thread whose
+    /// stack or thread-local storage it is, for [`npu_sim::MissesReport`]. It is slow: use
+    /// [`Device::variables`] for many addresses.
+    pub fn variable(&self, address: u32) -> Option<String> {
+        self.variables()(address)
+    }
+
+    /// Returns a function with the results of [`Device::variable`].
+    pub fn variables(&self) -> impl Fn(u32) -> Option<String> {
+        let code = self.module.code_map();
+        move |address| match self.heap.around(address, 1) {
+            Some((_, Block { name: Some(name), .. })) => Some(name.clone()),
+            Some((start, block)) => Some(format!("buffer of {} bytes at {start:#010x}", block.size)),
+            None => code.variable(address),
+        }
+    }
+
     /// Adds the parts of the tiles: the first at the lowest free offset that is not below `offset`.
     fn parts_from(
         &mut self,
@@ -226,7 +307,13 @@ impl Device {
             Err(error) => return Err(error.into()),
         };
         let serial = SERIALS.fetch_add(1, Ordering::Relaxed);
-        self.heap.blocks.insert(address, Block { size, taken, serial });
+        let block = Block {
+            name: None,
+            size,
+            taken,
+            serial,
+        };
+        self.heap.blocks.insert(address, block);
         self.heap.allocated += taken;
         Ok(Buffer { address, size, serial })
     }
@@ -365,7 +452,7 @@ impl Device {
     }
 
     fn check_address(&self, address: u32, length: usize) -> Result<(), DeviceError> {
-        if self.heap.holds(address, length) || self.module.has_data(address, length) {
+        if self.heap.around(address, length).is_some() || self.module.has_data(address, length) {
             Ok(())
         } else {
             Err(DeviceError::BadAddress { address, length })

@@ -4,7 +4,7 @@ use super::*;
 use naplespu_jit::Device;
 use naplespu_jit::device::{self, Arg, DeviceError, Fault, LaunchConfig, Progress, ThreadId, ThreadSet};
 use naplespu_jit::{HostCall, HostStop};
-use npu_sim::{Config, Schedule, TimingConfig};
+use npu_sim::{Config, LineSource, Schedule, TimingConfig};
 use std::sync::{Arc, Mutex};
 
 fn target(level: &str) -> Arc<cranelift_naplespu::Isa> {
@@ -213,6 +213,60 @@ fn buffers_have_a_home() {
         device.free(buffer).unwrap();
     }
     assert_eq!(device.allocated(), 0);
+}
+
+#[test]
+fn each_core_reads_its_copy() {
+    let mut device = device(2, false);
+    let load = add(
+        &mut device,
+        "function %load(i32, i32) -> i32 system_v {
+        block0(v0: i32, v1: i32):
+            v2 = iconst.i32 28
+            v3 = ishl v1, v2
+            v4 = iadd v0, v3
+            v5 = load.i32 aligned v4
+            return v5
+        }",
+    );
+    let bytes: Vec<u8> = (0..200).collect();
+    let table = device.replicate(0..2, &bytes).unwrap();
+    let parts = device.distribute(0..4, &bytes).unwrap();
+    let mut back = [0; 64];
+    for (part, expected) in parts.iter().zip(bytes.chunks(64)) {
+        device.copy_out(*part, 0, &mut back[..expected.len()]).unwrap();
+        assert_eq!(back[..expected.len()], *expected);
+    }
+    assert!(device.distribute(0..0, &[1]).unwrap().is_empty() && device.replicate(3..4, &[]).unwrap().len() == 1);
+    table.iter().for_each(|&copy| device.set_name(copy, "table").unwrap());
+    let launch = LaunchConfig::new(ThreadSet::on_cores(0..2, 1)).timed(TimingConfig::default());
+    let args = |_: usize, thread: ThreadId| vec![Arg::from(table[0]), Arg::from(thread.core as i32)];
+    let done = device
+        .launch_each(load, launch.with_misses(), args)
+        .unwrap()
+        .wait()
+        .unwrap();
+    assert!(done.results.iter().all(|(_, results)| *results == [word(0x0302_0100)]));
+    let misses = done.statistics.misses.unwrap();
+    let variables = misses.by_variable(&device.variables());
+    let found = variables
+        .iter()
+        .find(|variable| variable.name.as_deref() == Some("table"))
+        .unwrap();
+    // A fetch past the end of the code may also read the line of a copy.
+    assert_eq!((found.homes & 3, found.readers, found.writers), (3, 3, 0));
+    assert_eq!(found.counters.from(LineSource::Memory), 2);
+    assert_eq!(
+        device.variable(parts[1].address()).unwrap(),
+        format!("buffer of 64 bytes at {:#010x}", parts[1].address())
+    );
+    assert_eq!(
+        device.variable(naplespu_jit::stack_top(3) - 4).unwrap(),
+        "stack of thread 3"
+    );
+    device.free(table[0]).unwrap();
+    let error = device.set_name(table[0], "again").unwrap_err();
+    assert!(matches!(error, DeviceError::NoBuffer(_)), "{error}");
 }
 
 #[test]

@@ -72,13 +72,16 @@ const FILETESTS: [(&str, &str, &[i32]); 5] = [
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
+/// A test of a simulator at a path.
+type Test = fn(&Path) -> Outcome<()>;
+
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let simulator = std::env::var_os("NPUSIM").map(PathBuf::from);
     let missing = simulator.is_none();
     let simulator = simulator.unwrap_or_default();
     let mut trials = Vec::new();
-    let mut add = |name: &str, test: fn(&Path) -> Outcome<()>| {
+    let mut add = |name: &str, test: Test| {
         let simulator = simulator.clone();
         trials.push(
             Trial::test(name, move || test(&simulator).map_err(|e| Failed::from(e.to_string())))
@@ -97,8 +100,15 @@ fn main() -> ExitCode {
     let mesh = std::env::var_os("NPUMESH").map(PathBuf::from);
     let no_mesh = mesh.is_none();
     let mesh = mesh.unwrap_or_default();
-    let several_cores = move || several_cores::on_the_hardware(&mesh).map_err(|e| Failed::from(e.to_string()));
-    trials.push(Trial::test("several_cores_on_the_hardware", several_cores).with_ignored_flag(no_mesh));
+    let on_the_mesh: [(&str, Test); 2] = [
+        ("several_cores_on_the_hardware", several_cores::on_the_hardware),
+        ("kernels_of_several_cores_on_the_hardware", several_cores::kernels),
+    ];
+    for (name, test) in on_the_mesh {
+        let mesh = mesh.clone();
+        let test = move || test(&mesh).map_err(|e| Failed::from(e.to_string()));
+        trials.push(Trial::test(name, test).with_ignored_flag(no_mesh));
+    }
     trials.push(Trial::test("line_misses_on_the_simulator", || {
         line_misses::on_the_simulator().map_err(|e| Failed::from(e.to_string()))
     }));

@@ -3,6 +3,12 @@
 use super::{DebugError, Frames, Lines};
 use crate::elf::{ElfError, EntryBinding, EntryKind, EntryPlace, contents};
 
+/// The maximum number of threads of a program.
+const MAX_THREADS: u32 = 128;
+
+/// The number of threads of a tile.
+const TILE_THREADS: u32 = 8;
+
 /// A name for an address.
 #[derive(Clone, Debug)]
 struct Name {
@@ -27,6 +33,29 @@ pub struct MappedSection {
     pub write: bool,
 }
 
+/// The stacks of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stacks {
+    /// The lowest address of the stack of thread 0.
+    start: u32,
+    /// The size of each stack.
+    size: u32,
+    /// The distance between those of two tiles, if each tile has those of its core.
+    tile_bytes: Option<u32>,
+}
+
+impl Stacks {
+    /// Returns the thread whose stack contains an address.
+    fn thread(&self, address: u32) -> Option<u32> {
+        let offset = address.checked_sub(self.start)?;
+        let Some(bytes) = self.tile_bytes else {
+            return offset.checked_div(self.size).filter(|&thread| thread < MAX_THREADS);
+        };
+        let thread = offset.checked_rem(bytes)?.checked_div(self.size)?;
+        (thread < TILE_THREADS).then_some(offset / bytes * TILE_THREADS + thread)
+    }
+}
+
 /// The data of an executable.
 #[derive(Clone, Debug, Default)]
 pub struct ProgramInfo {
@@ -39,6 +68,7 @@ pub struct ProgramInfo {
     pub lines: Lines,
     /// Errors of damaged tables, which are omitted.
     pub damaged: Vec<DebugError>,
+    stacks: Option<Stacks>,
 }
 
 impl ProgramInfo {
@@ -62,6 +92,21 @@ impl ProgramInfo {
                 write: section.write,
             });
         }
+        let number = |name: &str| {
+            let numbers = contents
+                .named_symbols()
+                .filter(|symbol| symbol.place == EntryPlace::Absolute);
+            numbers
+                .filter(|symbol| symbol.name == name)
+                .map(|symbol| symbol.value)
+                .next()
+        };
+        let stacks = number("__npu_stacks").zip(number("__npu_stack_size"));
+        info.stacks = stacks.map(|(start, size)| Stacks {
+            start,
+            size,
+            tile_bytes: number("__npu_tile_bytes"),
+        });
         for symbol in contents.named_symbols().filter(|symbol| !symbol.name.is_empty()) {
             let EntryPlace::Section(section) = symbol.place else {
                 continue;
@@ -108,6 +153,20 @@ impl ProgramInfo {
         Some((&found.name, address - found.start))
     }
 
+    /// Returns the name of the variable or function at an address, else the thread whose stack it
+    /// is, else the writable section. Threads are counted over all cores.
+    pub fn variable(&self, address: u32) -> Option<String> {
+        if let Some((name, _)) = self.name(address) {
+            return Some(name.to_owned());
+        }
+        if let Some(section) = self.section(address) {
+            // Other bytes outside of symbols are padding.
+            return section.write.then(|| section.name.clone());
+        }
+        let thread = self.stacks?.thread(address)?;
+        Some(format!("stack of thread {thread}"))
+    }
+
     /// Returns the address of a name. Of several symbols, functions precede data, and global
     /// symbols precede local ones.
     pub fn address(&self, name: &str) -> Option<u32> {
@@ -133,5 +192,32 @@ impl ProgramInfo {
             (Some(name), Some(line)) => Some(format!("{name} at {line}")),
             (name, line) => name.or(line),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stacks_belong_to_threads() {
+        let mut stacks = Stacks {
+            start: 0x8_0000,
+            size: 0x3c00,
+            tile_bytes: None,
+        };
+        assert_eq!(stacks.thread(0x8_0000 + 9 * 0x3c00), Some(9));
+        assert_eq!(
+            (stacks.thread(0x7_ffff), stacks.thread(0x8_0000 + 128 * 0x3c00)),
+            (None, None)
+        );
+        stacks.tile_bytes = Some(1 << 28);
+        assert_eq!(stacks.thread(0x1008_0000 + 2 * 0x3c00 - 1), Some(9));
+        assert_eq!(
+            (stacks.thread(0xf008_0000), stacks.thread(0x8_0000 + 8 * 0x3c00)),
+            (Some(120), None)
+        );
+        stacks.size = 0;
+        assert_eq!(stacks.thread(0x8_0000), None);
     }
 }

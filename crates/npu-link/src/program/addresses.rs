@@ -5,7 +5,7 @@ use super::exceptions;
 use super::frames::{EH_FRAME, TERMINATOR};
 use super::linking::Linking;
 use super::relocations::Veneers;
-use super::symbols::{COPY_BYTES, UNWIND_COUNT, UNWIND_END, UNWIND_START};
+use super::symbols::{COPY_BYTES, STACK_SIZE, STACKS, TILE_BYTES, UNWIND_COUNT, UNWIND_END, UNWIND_START};
 use super::types::{OutputSection, Part, TILE_THREADS};
 use crate::elf::LARGEST;
 use crate::incremental::VENEER_SIZE;
@@ -18,6 +18,9 @@ use std::collections::HashMap;
 /// The barrier at which threads wait for the work of thread 0 before `main`: the last barrier of
 /// tile 0.
 const START_BARRIER: u32 = 31;
+
+/// The bytes of memory whose home is one tile (`docs/machine/several-cores.md`).
+pub(super) const HOME_BYTES: u32 = 1 << 28;
 
 /// The section of all instructions.
 pub(super) const TEXT: &str = ".text";
@@ -311,7 +314,20 @@ impl Linking<'_> {
     fn check_stacks(&self, plan: &Plan, errors: &mut Vec<ProgramError>) {
         let layout = self.options.layout;
         let first = u64::from(layout.stacks);
-        let last = first.saturating_add(u64::from(layout.stack_size).saturating_mul(self.blocks()));
+        let in_tiles = self.options.stacks_in_tiles;
+        let blocks = if in_tiles { TILE_THREADS.into() } else { self.blocks() };
+        let last = first.saturating_add(u64::from(layout.stack_size).saturating_mul(blocks));
+        if in_tiles && self.options.startup && last > HOME_BYTES.into() {
+            errors.push(ProgramError::Layout(format!(
+                "stacks from {first:#010x} to {last:#010x} are not in the memory of tile 0, as stacks in the memory of each tile require"
+            )));
+            return;
+        }
+        let tiles = if in_tiles {
+            self.blocks() / u64::from(TILE_THREADS)
+        } else {
+            1
+        };
         for section in plan
             .sections
             .iter()
@@ -321,11 +337,14 @@ impl Linking<'_> {
                 u64::from(section.address),
                 u64::from(section.address) + u64::from(section.size),
             );
-            if start < last && first < end {
-                errors.push(ProgramError::Layout(format!(
-                    "`{}`, {start:#010x} to {end:#010x}, overlaps the stacks, {first:#010x} to {last:#010x}",
-                    section.name
-                )));
+            for offset in (0..tiles).map(|tile| tile * u64::from(HOME_BYTES)) {
+                let (first, last) = (first + offset, last + offset);
+                if start < last && first < end {
+                    errors.push(ProgramError::Layout(format!(
+                        "`{}`, {start:#010x} to {end:#010x}, overlaps the stacks, {first:#010x} to {last:#010x}",
+                        section.name
+                    )));
+                }
             }
         }
     }
@@ -346,8 +365,9 @@ impl Linking<'_> {
         let layout = self.options.layout;
         let values = [
             ("__npu_tile_threads", TILE_THREADS),
-            ("__npu_stack_size", layout.stack_size),
-            ("__npu_stacks", layout.stacks),
+            (STACK_SIZE, layout.stack_size),
+            (STACKS, layout.stacks),
+            (TILE_BYTES, HOME_BYTES),
             ("__npu_tls_image", tls),
             ("__npu_tls_bytes", tls_end - tls),
             ("__npu_tls_start", range(Kind::TlsBlocks).0),

@@ -42,7 +42,7 @@ pub fn link_program(
         given: HashMap::new(),
     };
     if options.startup {
-        let start = startup::object();
+        let start = startup::object(options.stacks_in_tiles);
         linking.add(start.map_err(|faults| {
             let texts = faults.into_iter().map(|fault| ProgramError::Internal(fault.message));
             texts.collect::<Vec<_>>()

@@ -5,11 +5,11 @@ use super::copies::{self, Distance};
 use super::error::ProgramError;
 use super::exceptions;
 use super::linking::{Definition, Linking};
-use super::symbols::symbol_of;
+use super::symbols::{STACK_SIZE, STACKS, TILE_BYTES, symbol_of};
 use super::types::{OutputSymbol, Program};
 use crate::incremental::{VENEER_SIZE, veneer};
 use crate::startup;
-use npu_mc::asm::{Binding, Relocation, SymbolId, SymbolValue, Target};
+use npu_mc::asm::{Binding, Relocation, SymbolId, SymbolKind, SymbolValue, Target};
 use npu_mc::machine::INSTRUCTION_SIZE;
 use npu_mc::reloc::{self, Reloc, RelocError};
 use std::collections::HashMap;
@@ -313,7 +313,25 @@ impl Linking<'_> {
                 });
             }
         }
+        list.extend(self.stack_symbols());
         list
+    }
+
+    /// Returns symbols that let reports name stacks; none without start-up code.
+    fn stack_symbols(&self) -> impl Iterator<Item = OutputSymbol> {
+        let in_tiles = self.options.stacks_in_tiles.then_some(TILE_BYTES);
+        let names = [STACKS, STACK_SIZE].into_iter().chain(in_tiles);
+        let names = names.filter(|_| self.options.startup);
+        names.filter_map(|name| {
+            Some(OutputSymbol {
+                name: name.to_owned(),
+                address: *self.given.get(name)?,
+                size: 0,
+                section: None,
+                binding: Binding::Local,
+                kind: SymbolKind::None,
+            })
+        })
     }
 }
 

@@ -22,11 +22,21 @@ pub(super) const UNWIND_COUNT: &str = "__npu_unwind_count";
 /// share them.
 pub(super) const COPY_BYTES: &str = "__npu_copy_bytes";
 
+/// The symbol with the lowest address of the stacks.
+pub(super) const STACKS: &str = "__npu_stacks";
+
+/// The symbol with the size of each thread's stack.
+pub(super) const STACK_SIZE: &str = "__npu_stack_size";
+
+/// The symbol with the distance between the stacks of two tiles, if each tile has those of its core.
+pub(super) const TILE_BYTES: &str = "__npu_tile_bytes";
+
 /// The symbols that the linker defines.
 const GIVEN: &[&str] = &[
     "__npu_tile_threads",
-    "__npu_stack_size",
-    "__npu_stacks",
+    STACK_SIZE,
+    STACKS,
+    TILE_BYTES,
     "__npu_tls_image",
     "__npu_tls_bytes",
     "__npu_tls_start",

@@ -82,6 +82,11 @@ pub struct LinkOptions {
     /// `repeated_instruction_line_miss`). All threads of a core get copies, independent of
     /// `threads`. The option requires start-up code and a program without exceptions.
     pub text_per_thread: bool,
+    /// Whether the stacks of a core are in the memory of its tile, at the addresses of the layout
+    /// plus 2^28 for each tile. Otherwise the stacks of all tiles are adjacent, so that one tile
+    /// serves their misses. The option requires a layout whose stacks are in the memory of tile 0,
+    /// and memory of the other tiles. Thread-local storage stays adjacent.
+    pub stacks_in_tiles: bool,
 }
 
 impl Default for LinkOptions {
@@ -93,6 +98,7 @@ impl Default for LinkOptions {
             gc_sections: false,
             threads: 1,
             text_per_thread: false,
+            stacks_in_tiles: false,
         }
     }
 }

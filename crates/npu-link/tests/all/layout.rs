@@ -113,3 +113,42 @@ fn addresses_of_functions_that_are_left_out() {
         assert_eq!(words, [expected, symbol(&program, "main")], "{name}");
     }
 }
+
+/// Stacks in the memory of each tile overlap with nothing in the memory of any tile in use, and
+/// need a layout in the memory of tile 0.
+#[test]
+fn each_tile_has_the_stacks_of_its_core() {
+    let linked = |layout: MemoryLayout, threads: u32, stacks_in_tiles: bool| {
+        let input = Input {
+            name: "a".to_owned(),
+            object: assembled("        .globl main\nmain:   jret\n        .data\nvalue:  .space 128\n"),
+        };
+        let options = LinkOptions {
+            layout,
+            threads,
+            stacks_in_tiles,
+            ..LinkOptions::default()
+        };
+        link_program(vec![input], &mut [], &options)
+    };
+    let layout = MemoryLayout::DEFAULT;
+    let program = linked(layout, 64, true).unwrap();
+    assert_eq!(symbol(&program, "__npu_tile_bytes"), 1 << 28);
+    assert_eq!(symbol(&program, "__npu_stacks"), layout.stacks);
+    let adjacent = linked(layout, 64, false).unwrap();
+    assert!(adjacent.symbols.iter().all(|symbol| symbol.name != "__npu_tile_bytes"));
+    // Data in the memory of tile 3, where the stacks of its core are.
+    let data = 0x3000_0000 + layout.stacks;
+    let there = MemoryLayout { data, ..layout };
+    assert!(linked(there, 24, true).is_ok() && linked(there, 32, false).is_ok());
+    let errors = linked(there, 32, true).unwrap_err();
+    assert!(
+        errors[0].to_string().contains("overlaps the stacks, 0x30080000"),
+        "{errors:?}"
+    );
+    let errors = linked(MemoryLayout::ALVEO, 8, true).unwrap_err();
+    assert!(
+        errors[0].to_string().contains("not in the memory of tile 0"),
+        "{errors:?}"
+    );
+}

@@ -8,6 +8,7 @@
 use super::controller::{Access, Fault, Reply};
 use super::message::{Bytes, Channel, Kind, Node};
 use super::system::{Backing, System};
+use crate::topology::Topology;
 use npu_mc::machine;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -231,7 +232,7 @@ fn word_in(data: &Bytes, address: u32) -> u32 {
 impl State {
     fn new(cores: usize) -> State {
         State {
-            system: System::new(cores, 0),
+            system: System::new(cores, 0, Topology::default()),
             memory: Memory::default(),
             cores: vec![Core::default(); cores],
             holder: None,

@@ -16,6 +16,7 @@ use crate::memory::MemoryFull;
 use crate::rest::{HangReason, Rest};
 use crate::schedule::Halt;
 use crate::shared::is_io;
+use crate::topology::Topology;
 use npu_mc::machine;
 use npu_mc::raw::{CtrOp, RawInst};
 use npu_mc::{SReg, raw::MemOp};
@@ -66,7 +67,7 @@ impl Coherence {
     pub fn new(machine: &Machine, seed: u64) -> Coherence {
         let first_tile = machine.cores.first().map_or(0, |core| core.tile);
         Coherence {
-            ports: Box::new(Ports::new(System::new(machine.cores(), first_tile))),
+            ports: Box::new(Ports::new(System::new(machine.cores(), first_tile, machine.topology()))),
             seed,
             random: seed,
             decisions: 0,
@@ -208,7 +209,7 @@ impl Machine {
     /// Stop addresses have no effect, and nothing is translated.
     pub fn run_coherence(&mut self, coherence: &mut Coherence, limit: u64) -> Halt {
         let caches = self.caches.take();
-        self.ports = Some(Box::new(Ports::new(System::new(0, 0))));
+        self.ports = Some(Box::new(Ports::new(System::new(0, 0, Topology::default()))));
         let halt = self.run_until_rest(coherence, limit);
         self.ports = None;
         self.caches = caches;

@@ -7,12 +7,12 @@ use super::controller::{Access, Controller, Reply, Sender, State, Woken};
 use super::home::{self, Answers, Home};
 use super::message::{Bytes, Channel, Kind, Message, Met, Net, Network, Node};
 use crate::findings::Hazard;
+use crate::topology::Topology;
 use npu_mc::machine;
 
 const LINE: u32 = machine::CACHE_LINE;
 
 /// The number of tiles, each with a directory.
-const TILES: u32 = machine::MESH_WIDTH * machine::MESH_HEIGHT;
 
 /// Main memory, by lines.
 pub(crate) trait Backing {
@@ -51,23 +51,25 @@ pub(crate) struct System {
     network: Network,
     /// The tile of core 0. Each further core is the next tile.
     first_tile: u32,
+    mesh: Topology,
 }
 
 impl System {
     /// Creates empty caches. Core 0 is tile `first_tile`.
-    pub fn new(cores: usize, first_tile: u32) -> System {
+    pub fn new(cores: usize, first_tile: u32, mesh: Topology) -> System {
         System {
             cores: vec![Controller::default(); cores],
-            homes: vec![Home::default(); TILES as usize],
+            homes: vec![Home::default(); mesh.tiles() as usize],
             network: Network::default(),
             first_tile,
+            mesh,
         }
     }
 
     /// Returns the home of a line: the number of its tile, counted from that of core 0.
     fn home_of(&self, line: u32) -> u8 {
-        let tile = line >> (u32::BITS - TILES.ilog2() - LINE.ilog2());
-        (tile.wrapping_sub(self.first_tile) % TILES) as u8
+        let tile = self.mesh.home(line * LINE);
+        (tile.wrapping_sub(self.first_tile) % self.mesh.tiles()) as u8
     }
 
     /// Performs or starts an access; see [`Controller::access`].

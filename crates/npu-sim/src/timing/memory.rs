@@ -360,14 +360,14 @@ impl Controller {
     /// Records the cycle in which a requested line will arrive.
     pub fn receive(&mut self, answer: &Answer) {
         let is_answered = |request: &Request| {
-            request.line == answer.line && (request.kind == Transaction::Instruction) == answer.is_code
+            request.line == answer.line && (request.kind == Transaction::Instruction) == answer.is_code()
         };
         let Some(index) = self.sent.iter().position(is_answered) else {
             return;
         };
         let mut request = self.sent.swap_remove(index);
         request.owned = answer.owned;
-        if answer.is_code {
+        if answer.is_code() {
             self.next_line_at = answer.fill + LINE_TO_NEXT;
         } else {
             self.coming.push((set_of(answer.line), answer.fill + NEXT_MESSAGE));

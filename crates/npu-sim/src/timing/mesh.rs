@@ -60,6 +60,19 @@ pub(super) struct Mesh {
     /// The number of messages that left their tile, and the cycles that messages waited for links.
     pub messages: u64,
     pub waited: u64,
+    /// The flits that passed each link, in the order of `links`.
+    flits: Vec<u64>,
+}
+
+/// The use of a link between two neighboring tiles in one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkUse {
+    /// The tile of origin.
+    pub from: u32,
+    /// The neighbor.
+    pub to: u32,
+    /// The flits of all virtual networks.
+    pub flits: u64,
 }
 
 impl Mesh {
@@ -71,7 +84,31 @@ impl Mesh {
             links: vec![Default::default(); CORE_LIMIT * DIRECTIONS as usize],
             messages: 0,
             waited: 0,
+            flits: vec![0; CORE_LIMIT * DIRECTIONS as usize],
         }
+    }
+
+    /// Returns the links that messages have used, by tile of origin.
+    pub fn links(&self) -> Vec<LinkUse> {
+        let tiles = self.topology.tiles();
+        let pairs = (0..tiles).flat_map(|from| (0..tiles).map(move |to| (from, to)));
+        let neighbors = pairs.filter(|&(from, to)| self.topology.hops(from, to) == 1);
+        let uses = neighbors.map(|(from, to)| {
+            let (direction, _) = step(&self.topology, from, to);
+            let flits = self.flits.get((from * DIRECTIONS + direction) as usize);
+            LinkUse {
+                from,
+                to,
+                flits: flits.copied().unwrap_or_default(),
+            }
+        });
+        uses.filter(|link| link.flits != 0).collect()
+    }
+
+    /// Sets all counters to zero.
+    pub fn reset_counters(&mut self) {
+        (self.messages, self.waited) = (0, 0);
+        self.flits.fill(0);
     }
 
     /// Returns the cycles of the hops from one tile to another.
@@ -99,10 +136,12 @@ impl Mesh {
 
     /// Waits until the link is free for all flits of the message.
     fn pass(&mut self, at: u32, direction: u32, message: Message, trip: &mut Trip, past: u64) {
-        let Some(nets) = self.links.get_mut((at * DIRECTIONS + direction) as usize) else {
+        let link = (at * DIRECTIONS + direction) as usize;
+        let (Some(nets), Some(flits)) = (self.links.get_mut(link), self.flits.get_mut(link)) else {
             // Every tile has its links.
             return;
         };
+        *flits += u64::from(message.flits);
         let taken = if message.flits > machine::WORD_FLITS {
             let length = u64::from(message.flits) * self.link_cycles;
             nets[message.net as usize].take(trip.at, length, past)
@@ -156,6 +195,16 @@ mod tests {
         assert_eq!(deliver(&mut mesh, u32::MAX, 16, 1, 2000), 2066);
         // A message to its own tile has no hop.
         assert_eq!(mesh.messages, 16);
+        // All messages to the last corner of a column come from the rows above it.
+        let flits = |from, to| {
+            mesh.links()
+                .iter()
+                .find(|link| (link.from, link.to) == (from, to))
+                .map(|link| link.flits)
+        };
+        assert_eq!((flits(11, 15), flits(13, 14), flits(15, 11)), (Some(12), Some(2), None));
+        mesh.reset_counters();
+        assert!(mesh.links().is_empty() && mesh.messages == 0);
     }
 
     #[test]

@@ -32,6 +32,7 @@ mod core;
 mod decode;
 mod directory;
 mod fetch;
+mod heat_map;
 mod issue;
 mod kanata;
 mod load_store;
@@ -39,6 +40,8 @@ mod memory;
 mod memory_op;
 mod memory_tile;
 mod mesh;
+mod misses;
+mod misses_text;
 mod network;
 mod queues;
 mod replay;
@@ -54,9 +57,11 @@ mod waits;
 pub use chrome::ChromeTrace;
 pub use config::TimingConfig;
 pub use kanata::KanataTrace;
-pub use report::{FunctionCounters, Report, STALLS, Stall, ThreadCounters, counted};
-pub use request::NetworkCounters;
-pub use sink::{Issue, NoSink, Sink, Sinks};
+pub use mesh::LinkUse;
+pub use misses::{CoreMisses, CoreSet, LineMisses, MissCounters, Misses, MissesReport, Sharing, VariableMisses};
+pub use misses_text::Names;
+pub use report::{FunctionCounters, NetworkCounters, Report, STALLS, Stall, ThreadCounters, counted};
+pub use sink::{Issue, LINE_SOURCES, LineRequest, LineSource, NoSink, Sink, Sinks};
 pub use trip::{Leg, PLACES, Place};
 pub use waits::{Awaited, Wait, Waits, WaitsReport};
 
@@ -184,6 +189,8 @@ impl Timing {
             let counters = self.network.counters();
             (report.memory_reads, report.memory_writes) = (counters.memory_reads, counters.memory_writes);
             report.network = Some(counters);
+            report.links = self.network.links();
+            report.mesh = *self.network.topology();
         }
         report.functions.sort_by_key(|f| std::cmp::Reverse(f.cycles));
         if let (Some(first), Some(last)) = (self.first_issue(), last) {
@@ -256,7 +263,9 @@ impl Timing {
             let from = self.cores[number].now;
             if let Some(answer) = self.network.step(from) {
                 let core = &mut self.cores[answer.core];
-                sink.line_asked_for(answer.core, answer.line, answer.is_code, &answer.legs);
+                if sink.listens() {
+                    sink.line_requested(&self.network.request_of(&answer));
+                }
                 core.controller.receive(&answer);
                 // The core may have skipped past the fill.
                 core.now = core.now.min(answer.fill);

@@ -13,10 +13,12 @@
 use super::config::TimingConfig;
 use super::directory::{Action, Cores, Directory};
 use super::memory_tile::MemoryTile;
-use super::mesh::{Mesh, Message, NETS, Net};
-use super::request::{Answer, Asks, Kind, Loss, NetworkCounters, Request};
+use super::mesh::{LinkUse, Mesh, Message, NETS, Net};
+use super::report::NetworkCounters;
+use super::request::{Answer, Asks, Kind, Loss, Request};
 use super::resource::Resource;
 use super::second_level::SecondLevel;
+use super::sink::{LineRequest, LineSource};
 use super::trip::{Place, Trip};
 use crate::machine::CORE_LIMIT;
 use crate::topology::Topology;
@@ -127,7 +129,8 @@ impl Network {
         self.mesh.topology = topology;
     }
 
-    fn topology(&self) -> &Topology {
+    /// Returns the places of the mesh.
+    pub fn topology(&self) -> &Topology {
         &self.mesh.topology
     }
 
@@ -158,7 +161,35 @@ impl Network {
 
     pub fn reset_counters(&mut self) {
         self.counters = NetworkCounters::default();
-        (self.mesh.messages, self.mesh.waited) = (0, 0);
+        self.mesh.reset_counters();
+    }
+
+    /// Returns the links that messages have used.
+    pub fn links(&self) -> Vec<LinkUse> {
+        self.mesh.links()
+    }
+
+    /// Returns the request of an answer, for receivers of events.
+    pub fn request_of<'a>(&self, answer: &'a Answer) -> LineRequest<'a> {
+        let tile = self.tile(answer.core);
+        let mesh = self.topology();
+        let home = if answer.is_code() {
+            mesh.memory_tile()
+        } else {
+            self.home(answer.line)
+        };
+        let hops = mesh.hops(tile, home) + mesh.hops(home, answer.sender) + mesh.hops(answer.sender, tile);
+        LineRequest {
+            core: answer.core,
+            tile,
+            line: answer.line,
+            home,
+            source: answer.source,
+            store: answer.store,
+            hops,
+            invalidated: answer.invalidated,
+            legs: &answer.legs,
+        }
     }
 
     /// Returns the losses of `core` up to cycle `now`, one per call.
@@ -298,7 +329,7 @@ impl Network {
             net: Net::Response,
             flits: WITH_LINE,
         };
-        match action {
+        let source = match action {
             Action::Forward(owner) => {
                 self.counters.forwarded += 1;
                 self.counters.invalidations += u64::from(own);
@@ -317,6 +348,7 @@ impl Network {
                     self.keep(line, true, free_at, now);
                 }
                 self.send(Unit::Core, response, &mut trip, now);
+                LineSource::OtherCore
             }
             Action::Supply if !self.second_level(line).has_bytes(line, turn) => {
                 self.counters.second_level_misses += 1;
@@ -336,16 +368,19 @@ impl Network {
                 return None;
             }
             Action::Supply | Action::Upgrade => {
-                let count = if action == Action::Upgrade {
-                    &mut self.counters.upgrades
+                let (count, source) = if action == Action::Upgrade {
+                    (&mut self.counters.upgrades, LineSource::Upgrade)
                 } else {
-                    &mut self.counters.second_level_hits
+                    (&mut self.counters.second_level_hits, LineSource::SecondLevel)
                 };
                 *count += 1;
                 self.keep(line, !own, answered, now);
                 self.send(Unit::Directory, response, &mut trip, now);
+                source
             }
-        }
+        };
+        let others = sharers & !(1 << core);
+        let taken_from_owner = own && source == LineSource::OtherCore;
         let acks = self.invalidate(sharers, line, tile, answered, settled_at, now);
         let (taken, to_fill) = self.take_all(core, line, trip.at, &acks, now);
         trip.stay(Place::OtherCore, taken);
@@ -353,7 +388,10 @@ impl Network {
         Some(Answer {
             core,
             line,
-            is_code: false,
+            source,
+            store: own,
+            sender: response.from,
+            invalidated: others.count_ones() + u32::from(taken_from_owner),
             fill: taken + to_fill,
             owned,
             legs: trip.legs,
@@ -420,7 +458,10 @@ impl Network {
         Answer {
             core,
             line,
-            is_code: false,
+            source: LineSource::Memory,
+            store: own,
+            sender: self.topology().memory_tile(),
+            invalidated: 0,
             fill: taken + MESSAGE_TO_FILL,
             owned,
             legs: trip.legs,
@@ -442,7 +483,10 @@ impl Network {
         Answer {
             core,
             line,
-            is_code: true,
+            source: LineSource::Instructions,
+            store: false,
+            sender: self.topology().memory_tile(),
+            invalidated: 0,
             fill: trip.at + LINE_MESSAGE_TO_FILL,
             owned: false,
             legs: trip.legs,

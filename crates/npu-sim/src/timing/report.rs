@@ -1,8 +1,9 @@
 //! The results of a timed run.
 
-use super::request::NetworkCounters;
+use super::mesh::LinkUse;
 use crate::machine::THREADS;
 use crate::registers::LANES;
+use crate::topology::Topology;
 use std::fmt;
 
 /// The reason why a thread did not issue in a cycle.
@@ -180,6 +181,29 @@ pub struct FunctionCounters {
     pub cycles: u64,
 }
 
+/// Counters of the activities of cores and memory over the network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NetworkCounters {
+    /// Requested data lines that were in the second-level cache.
+    pub second_level_hits: u64,
+    /// Requested data lines that came from memory.
+    pub second_level_misses: u64,
+    /// Requested data lines that came from another core, which had modified them.
+    pub forwarded: u64,
+    /// Requests of a core for write permission to a line that it shared.
+    pub upgrades: u64,
+    /// Copies that cores lost because of a store of another core.
+    pub invalidations: u64,
+    /// Lines read from memory, including instruction lines.
+    pub memory_reads: u64,
+    /// Lines written to memory.
+    pub memory_writes: u64,
+    /// Messages between tiles.
+    pub messages: u64,
+    /// Cycles that messages waited for links.
+    pub link_waits: u64,
+}
+
 /// The results of a timed run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
@@ -195,6 +219,10 @@ pub struct Report {
     pub memory_writes: u64,
     /// The counters of the network between several cores; `None` with one core.
     pub network: Option<NetworkCounters>,
+    /// The links of the mesh that messages between several cores used; empty with one core.
+    pub links: Vec<LinkUse>,
+    /// The mesh of these links.
+    pub mesh: Topology,
     /// The functions in which instructions issued, by descending cycles. Code outside of all
     /// symbols is not included.
     pub functions: Vec<FunctionCounters>,

@@ -1,5 +1,6 @@
 //! Requests of cores to the network, and what comes back.
 
+use super::sink::LineSource;
 use super::trip::{Leg, Place, Trip};
 
 /// The origin of a request.
@@ -30,14 +31,26 @@ pub(super) struct Answer {
     /// The number of the core.
     pub core: usize,
     pub line: u32,
-    /// Whether it is an instruction line.
-    pub is_code: bool,
+    pub source: LineSource,
+    /// Whether the request is for a store.
+    pub store: bool,
+    /// The tile that sends the line.
+    pub sender: u32,
+    /// The copies of other cores that the request invalidates.
+    pub invalidated: u32,
     /// The cycle of the fill.
     pub fill: u64,
     /// Whether the core may store to the line.
     pub owned: bool,
     /// The path of the request and the line.
     pub legs: Vec<Leg>,
+}
+
+impl Answer {
+    /// Returns whether it is an instruction line.
+    pub fn is_code(&self) -> bool {
+        self.source == LineSource::Instructions
+    }
 }
 
 /// A request on its way to its home or to memory.
@@ -72,27 +85,4 @@ pub(super) struct Loss {
     pub line: u32,
     /// Whether the core keeps a copy for reading.
     pub shares: bool,
-}
-
-/// Counters of the activities of cores and memory over the network.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NetworkCounters {
-    /// Requested data lines that were in the second-level cache.
-    pub second_level_hits: u64,
-    /// Requested data lines that came from memory.
-    pub second_level_misses: u64,
-    /// Requested data lines that came from another core, which had modified them.
-    pub forwarded: u64,
-    /// Requests of a core for write permission to a line that it shared.
-    pub upgrades: u64,
-    /// Copies that cores lost because of a store of another core.
-    pub invalidations: u64,
-    /// Lines read from memory, including instruction lines.
-    pub memory_reads: u64,
-    /// Lines written to memory.
-    pub memory_writes: u64,
-    /// Messages between tiles.
-    pub messages: u64,
-    /// Cycles that messages waited for links.
-    pub link_waits: u64,
 }

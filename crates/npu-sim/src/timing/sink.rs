@@ -2,6 +2,7 @@
 
 use super::report::Stall;
 use super::trip::Leg;
+use std::fmt;
 
 /// An instruction that issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,90 @@ pub struct Issue {
     pub latency: u8,
     /// Whether an older taken branch of the thread prevents its execution.
     pub killed: bool,
+}
+
+/// The origin of a line that a core, one of several, requested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LineSource {
+    /// Memory; the line was in no cache.
+    Memory,
+    /// The second-level cache of its home.
+    SecondLevel,
+    /// Another core, which had modified it.
+    OtherCore,
+    /// Its home; the core had a shared copy and stores to the line.
+    Upgrade,
+    /// Memory, without a home: an instruction line.
+    Instructions,
+}
+
+/// The number of origins of a line.
+pub const LINE_SOURCES: usize = 5;
+
+impl LineSource {
+    /// All origins, in the order of their numbers.
+    pub const ALL: [LineSource; LINE_SOURCES] = [
+        LineSource::Memory,
+        LineSource::SecondLevel,
+        LineSource::OtherCore,
+        LineSource::Upgrade,
+        LineSource::Instructions,
+    ];
+
+    /// Returns a short name of the origin.
+    pub const fn name(self) -> &'static str {
+        match self {
+            LineSource::Memory => "memory",
+            LineSource::SecondLevel => "L2",
+            LineSource::OtherCore => "other core",
+            LineSource::Upgrade => "upgrade",
+            LineSource::Instructions => "code",
+        }
+    }
+}
+
+impl fmt::Display for LineSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A request of a core, one of several, for a cache line.
+#[derive(Clone, Copy, Debug)]
+pub struct LineRequest<'a> {
+    /// The number of the core.
+    pub core: usize,
+    /// The tile of the core.
+    pub tile: u32,
+    /// The number of the line: its address divided by the line size.
+    pub line: u32,
+    /// The tile that serves the request: the home of the line, or for an instruction line the memory
+    /// tile.
+    pub home: u32,
+    /// The origin of the line.
+    pub source: LineSource,
+    /// Whether the request is for a store.
+    pub store: bool,
+    /// The number of hops of the request, of its forward, and of the line.
+    pub hops: u32,
+    /// The number of copies in other cores that the request invalidates.
+    pub invalidated: u32,
+    /// The parts of the path of the request, in order, until the line is back. They may be in the
+    /// future.
+    pub legs: &'a [Leg],
+}
+
+impl LineRequest<'_> {
+    /// Returns whether the line is one of instructions.
+    pub fn is_code(&self) -> bool {
+        self.source == LineSource::Instructions
+    }
+
+    /// Returns the cycles from the start of the request until the line is back.
+    pub fn cycles(&self) -> u64 {
+        let ends = self.legs.first().zip(self.legs.last());
+        ends.map_or(0, |(first, last)| last.to.saturating_sub(first.from))
+    }
 }
 
 /// A receiver of events; every function does nothing by default. Threads are counted over all
@@ -72,11 +157,9 @@ pub trait Sink {
         let _ = (cycle, thread, pc);
     }
 
-    /// Reports that core number `core`, one of several, requests the cache line with number `line`,
-    /// of `instructions` or of data. `legs` are the future parts of the path of the request, in
-    /// order, until the line is back.
-    fn line_asked_for(&mut self, core: usize, line: u32, instructions: bool, legs: &[Leg]) {
-        let _ = (core, line, instructions, legs);
+    /// Reports a request of a core, one of several, for a cache line.
+    fn line_requested(&mut self, request: &LineRequest<'_>) {
+        let _ = request;
     }
 }
 
@@ -135,10 +218,8 @@ impl Sink for Sinks<'_> {
             .for_each(|sink| sink.instruction_miss(cycle, thread, pc));
     }
 
-    fn line_asked_for(&mut self, core: usize, line: u32, instructions: bool, legs: &[Leg]) {
-        self.0
-            .iter_mut()
-            .for_each(|sink| sink.line_asked_for(core, line, instructions, legs));
+    fn line_requested(&mut self, request: &LineRequest<'_>) {
+        self.0.iter_mut().for_each(|sink| sink.line_requested(request));
     }
 }
 

@@ -4,7 +4,7 @@
 use super::cache::line_of;
 use super::decode::{Decoder, NO_REGISTER, Route};
 use super::report::Stall;
-use super::sink::{Issue, Sink};
+use super::sink::{Issue, LineRequest, Sink};
 use super::trip::{Leg, PLACES, Place};
 use crate::machine::THREADS;
 use npu_mc::{Reg, SReg, VReg};
@@ -470,8 +470,9 @@ impl Sink for Waits {
         self.thread(thread).fetched = Some(line_of(pc));
     }
 
-    fn line_asked_for(&mut self, core: usize, line: u32, instructions: bool, legs: &[Leg]) {
-        self.thread(core * THREADS);
-        self.cores[core].reads.insert((line, instructions), legs.to_vec());
+    fn line_requested(&mut self, request: &LineRequest<'_>) {
+        self.thread(request.core * THREADS);
+        let read = (request.line, request.is_code());
+        self.cores[request.core].reads.insert(read, request.legs.to_vec());
     }
 }

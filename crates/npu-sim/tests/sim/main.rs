@@ -11,6 +11,7 @@ mod golden_timing;
 mod jit;
 mod loops;
 mod mesh;
+mod misses;
 mod network;
 mod operations;
 mod parallel;

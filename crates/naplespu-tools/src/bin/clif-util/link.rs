@@ -47,6 +47,10 @@ pub struct Args {
     #[arg(long, conflicts_with = "nostdlib")]
     text_per_thread: bool,
 
+    /// Put the stacks of each core into the memory of its tile; by default, one tile has all
+    #[arg(long, conflicts_with = "nostdlib")]
+    stacks_in_tiles: bool,
+
     /// Link neither the start-up code nor the runtime
     #[arg(long)]
     nostdlib: bool,
@@ -89,6 +93,7 @@ pub fn run(args: &Args) -> Outcome {
         gc_sections: args.gc_sections,
         threads: args.threads,
         text_per_thread: args.text_per_thread,
+        stacks_in_tiles: args.stacks_in_tiles,
     };
     let mut config = Config::new();
     for setting in &args.settings {

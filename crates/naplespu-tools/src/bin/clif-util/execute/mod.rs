@@ -1,6 +1,7 @@
 //! The execution core of `run`, `sim` and `wasm`: their common options, and the [`Session`] that
 //! observes a program and reports on it.
 
+mod misses;
 pub mod places;
 mod profile;
 pub mod report;
@@ -125,6 +126,9 @@ pub struct ExecuteArgs {
     waits_json: Option<PathBuf>,
 
     #[command(flatten)]
+    misses: misses::MissArgs,
+
+    #[command(flatten)]
     profile: profile::ProfileArgs,
 }
 
@@ -162,6 +166,7 @@ impl ExecuteArgs {
             (Threads::First(count), Some(cores)) => each((1 << count) - 1, cores),
             (Threads::Mask(mask), cores) => each(mask, cores.unwrap_or(1)),
         };
+        self.misses.check(cores)?;
         let usual = Config::default();
         let mesh = self.mesh.with_places(
             self.memory_tile.unwrap_or(self.mesh.memory_tile()),

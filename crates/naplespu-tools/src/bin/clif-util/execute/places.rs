@@ -11,6 +11,9 @@ pub trait Places {
     /// Returns file and line of the source.
     fn line(&self, address: u32) -> Option<(String, u32)>;
 
+    /// Returns the name of the function or variable at an address, or of the stack.
+    fn variable(&self, address: u32) -> Option<String>;
+
     /// Describes a code address as text: name and distance, and the source line.
     fn describe(&self, address: u32) -> Option<String> {
         let name = self.name(address).map(|(name, distance)| match distance {
@@ -31,6 +34,10 @@ impl Places for Option<&ProgramInfo> {
         self.and_then(|info| info.name(address))
     }
 
+    fn variable(&self, address: u32) -> Option<String> {
+        self.and_then(|info| info.variable(address))
+    }
+
     fn line(&self, address: u32) -> Option<(String, u32)> {
         let (file, line) = self.and_then(|info| info.lines.at(address))?;
         Some((file.to_owned(), line))
@@ -40,6 +47,10 @@ impl Places for Option<&ProgramInfo> {
 impl Places for CodeMap {
     fn name(&self, address: u32) -> Option<(&str, u32)> {
         CodeMap::name(self, address)
+    }
+
+    fn variable(&self, address: u32) -> Option<String> {
+        CodeMap::variable(self, address)
     }
 
     fn line(&self, address: u32) -> Option<(String, u32)> {

@@ -8,7 +8,7 @@ use super::trace::Trace;
 use super::waits;
 use crate::{Outcome, Stop, output};
 use naplespu_jit::{CodeMap, LinkError, NpuModule};
-use npu_sim::{Halt, Machine, NoSink, Report, Sinks, Timing, TraceEvent, Waits};
+use npu_sim::{Halt, Machine, Misses, NoSink, Report, Sinks, Timing, TraceEvent, Waits};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The observation of a program's calls, with its names and lines.
@@ -17,6 +17,7 @@ pub struct Session<P> {
     profile: Option<Profile>,
     trace: Option<Trace>,
     waits: Option<Waits>,
+    misses: Option<Misses>,
 }
 
 impl<P: Places> Session<P> {
@@ -32,6 +33,7 @@ impl<P: Places> Session<P> {
             profile: args.wants_profile().then(|| args.profile.start()),
             trace: None,
             waits: None,
+            misses: None,
         })
     }
 
@@ -41,6 +43,7 @@ impl<P: Places> Session<P> {
             profile.start_over();
         }
         self.waits = (args.waits.is_some() || args.waits_json.is_some()).then(Waits::new);
+        self.misses = args.misses.start();
         self.trace = args.trace.as_ref().map(|trace| trace.start()).transpose()?;
         Ok(())
     }
@@ -66,6 +69,9 @@ impl<P: Places> Session<P> {
         if let Some(waits) = &mut self.waits {
             sinks.0.push(waits);
         }
+        if let Some(misses) = &mut self.misses {
+            sinks.0.push(misses);
+        }
         if let Some(trace) = &mut self.trace {
             sinks.0.push(trace.sink());
         }
@@ -81,7 +87,7 @@ impl<P: Places> Session<P> {
         if let Some(trace) = self.trace.take() {
             trace.finish()?;
         }
-        let mut text = report.map(|report| report.to_string());
+        let mut text = report.as_ref().map(Report::to_string);
         if let (Some(text), Some(waits)) = (&mut text, &self.waits) {
             let waits = waits.report();
             match args.waits {
@@ -92,6 +98,9 @@ impl<P: Places> Session<P> {
             if args.waits_json.is_some() {
                 output::write(args.waits_json.as_deref(), waits::json(&waits, &self.places).as_bytes())?;
             }
+        }
+        if let (Some(text), Some(misses), Some(report)) = (&mut text, &self.misses, &report) {
+            *text += &args.misses.end(misses, report, &self.places)?;
         }
         Ok(text)
     }
