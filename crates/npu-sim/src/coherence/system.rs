@@ -12,8 +12,6 @@ use npu_mc::machine;
 
 const LINE: u32 = machine::CACHE_LINE;
 
-/// The number of tiles, each with a directory.
-
 /// Main memory, by lines.
 pub(crate) trait Backing {
     /// Why a write can fail.

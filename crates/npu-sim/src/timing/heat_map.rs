@@ -165,9 +165,10 @@ mod tests {
                 flits: 0,
             },
         ];
-        let map = misses.report().heat_map(&Topology::default(), &links);
+        let mesh = Topology::default();
+        let map = misses.report().heat_map(&mesh, &links);
         let hottest = color(1.0);
-        let corner = corner(0);
+        let corner = corner(&mesh, 0);
         let tile = format!(
             "<rect x=\"{}\" y=\"{}\" width=\"{SIDE}\" height=\"{SIDE}\" rx=\"6\" fill=\"{hottest}\"",
             corner.0, corner.1
@@ -178,9 +179,9 @@ mod tests {
             "{map}"
         );
         assert!(map.contains("serves 2") && map.contains("core 3: 2 misses") && map.contains("tile 15: memory"));
-        assert_eq!(map.matches("<rect").count(), 1 + TILES);
+        assert_eq!(map.matches("<rect").count(), 1 + mesh.tiles() as usize);
         // Without misses, all tiles have the same color.
-        let empty = MissesReport::default().heat_map(&Topology::default(), &[]);
-        assert_eq!(empty.matches(&color(0.0)).count(), TILES);
+        let empty = MissesReport::default().heat_map(&mesh, &[]);
+        assert_eq!(empty.matches(&color(0.0)).count(), mesh.tiles() as usize);
     }
 }

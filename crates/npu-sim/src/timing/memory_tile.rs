@@ -1,6 +1,6 @@
 //! The order in which the memory tile performs its accesses (`docs/machine/several-cores.md`).
 
-use super::request::{Kind, Request};
+use super::request::{MemoryAccess, Request};
 use npu_mc::machine;
 use std::collections::VecDeque;
 
@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 pub(super) struct MemoryTile {
     /// The delay of memory.
     delay: u64,
-    reads: VecDeque<Request>,
-    writes: VecDeque<Request>,
+    reads: VecDeque<(MemoryAccess, Request)>,
+    writes: VecDeque<(MemoryAccess, Request)>,
     /// The cycle in which memory is free again.
     free_at: u64,
     /// Whether the last access was a read.
@@ -32,15 +32,16 @@ impl MemoryTile {
     }
 
     /// Adds a request that has arrived.
-    pub fn add(&mut self, request: Request) {
-        match request.kind {
-            Kind::Write => self.writes.push_back(request),
-            _ => self.reads.push_back(request),
-        }
+    pub fn add(&mut self, access: MemoryAccess, request: Request) {
+        let queue = match access {
+            MemoryAccess::Write => &mut self.writes,
+            MemoryAccess::Data { .. } | MemoryAccess::Instructions => &mut self.reads,
+        };
+        queue.push_back((access, request));
     }
 
-    /// Returns the request that memory performs from cycle `now` on, if it is free and one waits.
-    pub fn next(&mut self, now: u64) -> Option<Request> {
+    /// Returns the access that memory performs from cycle `now` on, if it is free and one waits.
+    pub fn next(&mut self, now: u64) -> Option<(MemoryAccess, Request)> {
         if self.free_at > now {
             return None;
         }
@@ -52,10 +53,10 @@ impl MemoryTile {
             true => (&mut self.reads, machine::MEMORY_READ),
             false => (&mut self.writes, machine::MEMORY_WRITE),
         };
-        let request = queue.pop_front()?;
+        let next = queue.pop_front()?;
         self.has_read = reads;
         self.free_at = now + u64::from(cycles) + self.delay;
-        Some(request)
+        Some(next)
     }
 
     /// Returns the cycle in which memory is free for a request that waits.
@@ -66,26 +67,27 @@ impl MemoryTile {
 
 #[cfg(test)]
 mod tests {
+    use super::super::request::Kind;
     use super::super::trip::Trip;
     use super::*;
 
     #[test]
     fn reads_and_writes_alternate() {
         let mut memory = MemoryTile::new(20);
-        let request = |line, kind| Request {
-            core: 0,
-            line,
-            kind,
-            trip: Trip::new(0),
-        };
-        let read = Kind::AtMemory { own: false };
-        for (line, kind) in [(1, read), (2, read), (3, Kind::Write), (4, Kind::Write), (5, read)] {
-            memory.add(request(line, kind));
+        let (read, write) = (MemoryAccess::Data { own: false }, MemoryAccess::Write);
+        for (line, access) in [(1, read), (2, read), (3, write), (4, write), (5, read)] {
+            let request = Request {
+                core: 0,
+                line,
+                kind: Kind::AtMemory(access),
+                trip: Trip::new(0),
+            };
+            memory.add(access, request);
         }
         let mut order = Vec::new();
         for now in 100.. {
             let Some(at) = memory.next_at() else { break };
-            if let Some(request) = memory.next(now) {
+            if let Some((_, request)) = memory.next(now) {
                 assert!(now >= at);
                 order.push((now, request.line));
             }

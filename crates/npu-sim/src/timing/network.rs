@@ -15,7 +15,7 @@ use super::directory::{Action, Cores, Directory};
 use super::memory_tile::MemoryTile;
 use super::mesh::{LinkUse, Mesh, Message, NETS, Net};
 use super::report::NetworkCounters;
-use super::request::{Answer, Asks, Kind, Loss, Request};
+use super::request::{Answer, Asks, Kind, Loss, MemoryAccess, Request};
 use super::resource::Resource;
 use super::second_level::SecondLevel;
 use super::sink::{LineRequest, LineSource};
@@ -246,7 +246,7 @@ impl Network {
 
     /// Requests an instruction line.
     pub fn instructions(&mut self, asks: Asks, line: u32) {
-        let kind = Kind::Instructions;
+        let kind = Kind::AtMemory(MemoryAccess::Instructions);
         self.request(
             asks,
             line,
@@ -302,8 +302,8 @@ impl Network {
                 None
             }
             Kind::AtHome { own } => self.at_home(request, own, now),
-            Kind::AtMemory { .. } | Kind::Instructions | Kind::Write => {
-                self.memory.add(request);
+            Kind::AtMemory(access) => {
+                self.memory.add(access, request);
                 self.use_memory(now)
             }
             Kind::MemoryIsFree => self.use_memory(now),
@@ -360,7 +360,7 @@ impl Network {
                 self.forward(home, self.topology().memory_tile(), &mut trip, now);
                 self.awaited.entry(line).or_default();
                 let request = Request {
-                    kind: Kind::AtMemory { own },
+                    kind: Kind::AtMemory(MemoryAccess::Data { own }),
                     trip,
                     ..request
                 };
@@ -401,7 +401,7 @@ impl Network {
     /// Performs the next access of the memory tile, if it is free. The result is the line that goes
     /// to a core.
     fn use_memory(&mut self, now: u64) -> Option<Answer> {
-        let request = self.memory.next(now);
+        let next = self.memory.next(now);
         if let Some(at) = self.memory.next_at().filter(|&at| at > now) {
             let kind = Kind::MemoryIsFree;
             let trip = Trip::new(at);
@@ -415,11 +415,11 @@ impl Network {
                 LAST,
             );
         }
-        let request = request?;
-        match request.kind {
-            Kind::AtMemory { own } => Some(self.at_memory(request, own, now)),
-            Kind::Instructions => Some(self.instructions_at_memory(request, now)),
-            _ => {
+        let (access, request) = next?;
+        match access {
+            MemoryAccess::Data { own } => Some(self.at_memory(request, own, now)),
+            MemoryAccess::Instructions => Some(self.instructions_at_memory(request, now)),
+            MemoryAccess::Write => {
                 self.write_memory(&request, now);
                 None
             }
@@ -723,7 +723,7 @@ impl Network {
     /// Writes a line that reaches memory at the end of `trip`.
     fn queue_write(&mut self, core: usize, line: u32, trip: Trip) {
         self.counters.memory_writes += 1;
-        let kind = Kind::Write;
+        let kind = Kind::AtMemory(MemoryAccess::Write);
         self.queue(Request { core, line, kind, trip }, LAST);
     }
 

@@ -67,14 +67,21 @@ pub(super) struct Request {
 pub(super) enum Kind {
     /// A request for a data line that reaches its home; exclusive for a store.
     AtHome { own: bool },
-    /// A request for a data line that reaches memory.
-    AtMemory { own: bool },
-    /// A request for an instruction line that reaches memory.
-    Instructions,
-    /// A line that reaches memory and is written.
-    Write,
+    /// A request or a line that reaches memory.
+    AtMemory(MemoryAccess),
     /// Memory can perform another access.
     MemoryIsFree,
+}
+
+/// An access of the memory tile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MemoryAccess {
+    /// A read of a data line; exclusive for a store.
+    Data { own: bool },
+    /// A read of an instruction line.
+    Instructions,
+    /// A write of a line.
+    Write,
 }
 
 /// The loss of a line by a core.

@@ -33,7 +33,7 @@ impl Recency {
     }
 
     fn used(&mut self, way: usize) {
-        let is_even = way % 2 == 0;
+        let is_even = way.is_multiple_of(2);
         self.upper = way < 4;
         match way {
             0..2 => {
