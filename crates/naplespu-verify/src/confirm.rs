@@ -255,6 +255,24 @@ fn set_floats(pool: &Pool, expected: &Expected, values: &mut Evaluator, arithmet
     has_floats
 }
 
+/// Returns whether a goal fails for an input when all float operations compute what the float unit
+/// computes.
+pub fn fails_on_the_unit(pool: &Pool, failure: Term, values: &mut Evaluator) -> bool {
+    // Operands come before the operations that use them.
+    for term in pool.cone(&[failure]) {
+        if let Op::App(symbol) = pool.node(term).op
+            && floats::is_function(&pool.symbol(symbol).name)
+        {
+            let args: Vec<Bits> = pool.args(term).iter().map(|&arg| values.value(pool, arg)).collect();
+            let Some(result) = floats::result(&pool.symbol(symbol).name, &args, Arithmetic::Unit) else {
+                return false;
+            };
+            values.set_application(symbol, args, result);
+        }
+    }
+    !values.value(pool, failure).is_zero()
+}
+
 /// Returns whether results, traps or written bytes depend on float operations that are not those of
 /// the float unit.
 fn depends_on_floats(pool: &Pool, expected: &Expected, values: &Evaluator) -> bool {

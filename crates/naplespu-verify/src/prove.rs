@@ -60,6 +60,8 @@ const CODE_VISITS: u32 = 2;
 const ABSTRACT: Duration = Duration::from_secs(4);
 /// The maximum number of counterexamples to try on the simulator.
 const TRIED: usize = 12;
+/// The number of variations of a counterexample that depends on float operations.
+const VARIATIONS: u64 = 32;
 
 /// Compiles a function and proves its code.
 ///
@@ -196,9 +198,10 @@ impl Proof<'_> {
                     continue;
                 }
                 tried += 1;
-                let mut values = values.clone();
-                match self.confirm(&run, &goal.what, &mut values) {
-                    Err(why @ (Reason::Unconfirmed(_) | Reason::Unsupported(_))) => unconfirmed = Some(why),
+                let values = values.clone();
+                match self.confirm_example(&run, &goal.what, failure, &values) {
+                    Err(why @ Reason::Unconfirmed(_)) => unconfirmed = Some(why),
+                    Err(why @ Reason::Unsupported(_)) => unconfirmed = unconfirmed.or(Some(why)),
                     other => return other,
                 }
             }
@@ -276,9 +279,7 @@ impl Proof<'_> {
             match self.settle(failure, most) {
                 Settled::Never => continue,
                 Settled::Unknown(why) => reason = Some(self.unknown(&goal.what, why)),
-                Settled::Example(mut values) => {
-                    return Err(self.confirm(run, &goal.what, &mut values));
-                }
+                Settled::Example(values) => return Err(self.confirm_example(run, &goal.what, failure, &values)),
             }
             left.push(goal);
         }
@@ -304,9 +305,37 @@ impl Proof<'_> {
         }
     }
 
+    /// Runs a counterexample on the simulator. If it depends on float operations, whose results are
+    /// arbitrary, inputs that have some of its values are tried as well.
+    fn confirm_example(
+        &mut self,
+        run: &Simulated<'_>,
+        what: &str,
+        failure: Term,
+        example: &Evaluator,
+    ) -> Result<Verdict, Reason> {
+        let mut result = self.confirm(run, what, failure, &mut example.clone());
+        for seed in 0..VARIATIONS {
+            if !matches!(result, Err(Reason::Unsupported(_))) || !self.has_float_functions() {
+                break;
+            }
+            let mut values = example.varied(seed);
+            if !values.value(self.pool, failure).is_zero() {
+                result = self.confirm(run, what, failure, &mut values);
+            }
+        }
+        result
+    }
+
     /// Runs a counterexample on the simulator. Returns the refutation, or the reason why it does
     /// not count.
-    fn confirm(&mut self, run: &Simulated<'_>, what: &str, values: &mut Evaluator) -> Result<Verdict, Reason> {
+    fn confirm(
+        &mut self,
+        run: &Simulated<'_>,
+        what: &str,
+        failure: Term,
+        values: &mut Evaluator,
+    ) -> Result<Verdict, Reason> {
         match confirm::confirm(
             self.pool,
             run.func,
@@ -320,9 +349,13 @@ impl Proof<'_> {
                 what: what.to_owned(),
                 example,
             }),
-            Confirmation::Not(_) if self.has_float_functions() => Err(Reason::Unsupported(format!(
-                "{what}: the result depends on float operations without a meaning here"
-            ))),
+            Confirmation::Not(_)
+                if self.has_float_functions() && !confirm::fails_on_the_unit(self.pool, failure, values) =>
+            {
+                Err(Reason::Unsupported(format!(
+                    "{what}: the result depends on float operations without a meaning here"
+                )))
+            }
             Confirmation::OnPlaces => Err(Reason::OnPlaces(what.to_owned())),
             // A path of the code can have more visits of an instruction than its CLIF has of a block.
             Confirmation::Not(_) if self.is_cut => Err(Reason::Unsupported(format!(

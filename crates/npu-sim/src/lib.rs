@@ -137,7 +137,7 @@ pub use exec::{Access, Control, Effect, Space};
 pub use fill::Fill;
 pub use findings::{Finding, Hazard};
 pub use hazard::LOST_WINDOW;
-pub use machine::{CORE_LIMIT, Config, Machine, Stop, THREADS};
+pub use machine::{Config, Machine, Stop, THREADS};
 pub use memory::{Memory, MemoryFull, PAGE_SIZE};
 pub use npu_mc::machine::TrapReason;
 pub use registers::{LANES, Lanes};
@@ -152,5 +152,5 @@ pub use timing::{
     Place, Report, STALLS, Sharing, Sink, Sinks, Stall, ThreadCounters, Timing, TimingConfig, VariableMisses, Wait,
     Waits, WaitsReport, counted,
 };
-pub use topology::{Topology, TopologyError};
+pub use topology::{CORE_LIMIT, Topology, TopologyError};
 pub use trace::TraceEvent;

@@ -12,15 +12,12 @@ use crate::rest::{HangReason, Status};
 use crate::shared::{Console, Shared};
 use crate::sharing::Sharing;
 use crate::thread::Thread;
-use crate::topology::Topology;
+use crate::topology::{CORE_LIMIT, Topology};
 use npu_mc::machine::{CACHE_LINE, ControlRegister};
 use std::collections::BTreeSet;
 
 /// Hardware threads of a core.
 pub const THREADS: usize = npu_mc::machine::THREADS_PER_CORE as usize;
-
-/// The maximum number of cores: the upper bits of a barrier id name the tile.
-pub const CORE_LIMIT: usize = (npu_mc::machine::BARRIER_IDS / npu_mc::machine::BARRIER_COUNTERS) as usize;
 
 /// The configuration of the machine and the strictness of the simulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,11 +1,13 @@
 //! The places of a mesh of tiles: its size, the tiles of memory and of the host, and the home tile
 //! of each address (`docs/machine/several-cores.md`).
 
-use crate::machine::CORE_LIMIT;
 use npu_mc::machine;
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
+
+/// The maximum number of cores: the upper bits of a barrier id name the tile.
+pub const CORE_LIMIT: usize = (machine::BARRIER_IDS / machine::BARRIER_COUNTERS) as usize;
 
 /// The size of a mesh, and the tiles of memory and of the host. Tiles are numbered row by row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -36,6 +36,16 @@ impl Evaluator {
         }
     }
 
+    /// Returns an evaluator in which about half of the set unknowns have other values.
+    pub fn varied(&self, seed: u64) -> Self {
+        let keeps = |symbol: &Symbol| mixed(seed << 32 | symbol.index() as u64) & 1 != 0;
+        let known = self.known.iter().filter(|(symbol, _)| keeps(symbol));
+        Self {
+            known: known.map(|(&symbol, &bits)| (symbol, bits)).collect(),
+            ..Self::with_palette(seed, self.palette.clone())
+        }
+    }
+
     /// Sets an unknown. Other terms are ignored.
     pub fn set(&mut self, pool: &Pool, term: Term, value: Bits) {
         if let Op::Var(symbol) = pool.node(term).op {

@@ -536,7 +536,7 @@ impl Graph {
 
 /// Explores all orders of a program, up to `limit` states.
 pub fn explore(program: &Program, limit: usize) -> Explored {
-    let start = State::new(program.cores.len().min(crate::machine::CORE_LIMIT));
+    let start = State::new(program.cores.len().min(crate::topology::CORE_LIMIT));
     let mut numbers = FxHashMap::from_iter([(start.hash(), 0u32)]);
     let mut graph = Graph {
         origins: vec![None],

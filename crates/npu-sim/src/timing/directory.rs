@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 /// A set of cores, one bit per core.
 pub(super) type Cores = u16;
 
-const _: () = assert!(crate::machine::CORE_LIMIT <= Cores::BITS as usize);
+const _: () = assert!(crate::topology::CORE_LIMIT <= Cores::BITS as usize);
 
 /// The state of a line.
 #[derive(Clone, Copy, Debug, Default)]

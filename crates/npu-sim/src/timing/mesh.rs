@@ -7,8 +7,7 @@
 
 use super::resource::Resource;
 use super::trip::{Place, Trip};
-use crate::machine::CORE_LIMIT;
-use crate::topology::Topology;
+use crate::topology::{CORE_LIMIT, Topology};
 use npu_mc::machine;
 
 /// The number of directions in which links leave a router: to the four neighbors and to its tile.

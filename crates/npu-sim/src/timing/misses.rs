@@ -1,7 +1,7 @@
 //! Misses of several cores by home, core, hops, sharing, variable and line.
 
 use super::sink::{LINE_SOURCES, LineRequest, LineSource, Sink};
-use crate::machine::CORE_LIMIT;
+use crate::topology::CORE_LIMIT;
 use npu_mc::machine::CACHE_LINE;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
