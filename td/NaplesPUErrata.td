@@ -200,6 +200,13 @@ def ErratumEvictionDuringLoad : Erratum<"eviction_during_load"> {
   let Reference = "docs/machine/several-cores.md";
 }
 
+def ErratumEvictionDuringStore : Erratum<"eviction_during_store"> {
+  let Summary = "A core that evicts a line drops an earlier request of the directory for the line.";
+  let Effect = "The core that stores to the line hangs. The acknowledgment of the eviction, on the response network, has overtaken the request, on the forward network.";
+  let WorkAround = "In part: with atomics=machine no core has a copy of an atomic line when another one stores to it. Plain accesses of several cores to the same line are not covered. `sim --coherence=hardware` meets it in some orders; `sim --strict` does not report it.";
+  let Reference = "docs/machine/several-cores.md";
+}
+
 def ErratumLateAcknowledgment : Erratum<"late_acknowledgment"> {
   let Summary = "A store that invalidates two or more sharers can complete early if the same core has invalidated fewer sharers by an earlier store to the word.";
   let Effect = "Late acknowledgments make a shared copy writable. Cores keep old copies of the line for ever.";

@@ -77,6 +77,12 @@ impl Family {
         }
     }
 
+    /// Returns whether the compiler refuses some instances, because td declares their operations not
+    /// legal at their types. The other families consist of legal operations.
+    pub fn has_refusals(self) -> bool {
+        matches!(self, Self::Plain | Self::Constants | Self::Users | Self::Masked)
+    }
+
     /// Returns the instances of the family.
     pub fn instances(self) -> Vec<Instance> {
         match self {

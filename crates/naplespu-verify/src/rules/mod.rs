@@ -147,6 +147,8 @@ struct Deferred {
 pub struct Prover {
     options: Options,
     features: FxHashSet<u64>,
+    /// Whether the compiler may refuse functions.
+    may_refuse: bool,
     /// The functions of the second attempt, by function and code.
     deferred: BTreeMap<Key, Deferred>,
     /// The answers so far, by function and code.
@@ -191,6 +193,7 @@ impl Prover {
         Self {
             options,
             features: FxHashSet::default(),
+            may_refuse: true,
             deferred: BTreeMap::new(),
             known: Known::default(),
             table: Table::default(),
@@ -206,7 +209,9 @@ impl Prover {
     /// more time than a first attempt has wait for [`Prover::second_attempts`].
     pub fn family(&mut self, family: Family, isa: &Arc<Isa>, settings: &str, scope: Scope) -> Counts {
         let mut counts = Counts::default();
+        self.may_refuse = family.has_refusals();
         self.all(family.instances(), isa, settings, scope, &mut counts);
+        self.may_refuse = true;
         counts
     }
 
@@ -254,7 +259,7 @@ impl Prover {
                 Attempt::Refused(refused) => {
                     let (func, error) = *refused;
                     counts.refused += 1;
-                    if !error.is_refusal() {
+                    if !self.may_refuse || !error.is_refusal() {
                         self.table
                             .uncompiled
                             .push((func.display().to_string(), error.to_string()));
