@@ -6,6 +6,7 @@ mod examples;
 mod exceptions;
 mod f64_operands;
 mod growth;
+mod imports;
 mod labels;
 mod large;
 mod loops;

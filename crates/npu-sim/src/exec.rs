@@ -136,8 +136,7 @@ pub(crate) struct Env<'a> {
     /// The data caches and the index of the core's own cache; `None` if accesses go directly to
     /// memory.
     pub caches: Option<(&'a mut Caches, usize)>,
-    /// The data caches with the protocol of the hardware and the number of the core. An access finds
-    /// its line there; `flush` and `dcache_inv` have happened before.
+    /// Caches with the hardware's protocol, which have the line of each access, and the core.
     pub ports: Option<(&'a mut Ports, u8)>,
     pub findings: &'a mut Findings,
     /// Detects faults of several cores, in a strict machine.

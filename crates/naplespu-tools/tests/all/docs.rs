@@ -3,7 +3,6 @@
 
 #[path = "../../../../examples/embed.rs"]
 mod embed;
-mod imports;
 mod once;
 mod sessions;
 
