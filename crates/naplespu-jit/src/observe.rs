@@ -25,8 +25,8 @@ impl NpuModule {
         self.observers.timed_run = run;
     }
 
-    /// Returns the names of the current code and data, and the lines of the code. It does not contain later definitions, or
-    /// routines that a later call links; see [`NpuModule::finalize_definitions`].
+    /// Returns the names of the current code and data, and the lines of the code. It does not contain
+    /// later definitions, or routines that a later call links; see [`NpuModule::finalize_definitions`].
     pub fn code_map(&self) -> CodeMap {
         let code = self.linker.code().map(|(index, object)| {
             let compiled = self.code.get(&index);

@@ -92,7 +92,7 @@ impl Hazard {
             Hazard::NonCoherentReload => Origin::Erratum(Erratum::NonCoherentReload),
             Hazard::NonCoherentStoreMiss => Origin::Erratum(Erratum::NonCoherentStoreMiss),
             Hazard::EvictionBeforeNonCoherentLoad => Origin::Erratum(Erratum::EvictionBeforeNonCoherentLoad),
-            Hazard::EvictionDuringStore => Origin::Name("eviction_during_store"),
+            Hazard::EvictionDuringStore => Origin::Erratum(Erratum::EvictionDuringStore),
             Hazard::StaleCopy => Origin::Name("stale_copy"),
             Hazard::LaneIndex => Origin::Name("lane_index_above_15"),
             Hazard::StaleFloat => Origin::Name("stale_scalar_float_result"),

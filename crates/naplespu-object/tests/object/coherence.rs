@@ -10,39 +10,28 @@ const STEPS: u64 = 20_000_000;
 /// The number of additions of each thread.
 const ADDITIONS: u32 = 3;
 
-const COUNT: &str = "
-function %count(i32, i32) -> i32 {
-block0(v0: i32, v1: i32):
-    v2 = iconst.i32 1
-    jump block1(v1)
-block1(v3: i32):
-    v4 = atomic_rmw.i32 add v0, v2
-    v5 = isub v3, v2
-    brif v5, block1(v5), block2
-block2:
-    return v5
-}
-";
+const ATOMIC: &str = "v4 = atomic_rmw.i32 add v0, v2";
+const PLAIN: &str = "v4 = load.i32 v0\n v6 = iadd v4, v2\n store v6, v0";
 
-/// The same without the lock.
-const PLAIN: &str = "
-function %count(i32, i32) -> i32 {
-block0(v0: i32, v1: i32):
-    v2 = iconst.i32 1
-    jump block1(v1)
-block1(v3: i32):
-    v4 = load.i32 v0
-    v6 = iadd v4, v2
-    store v6, v0
-    v5 = isub v3, v2
-    brif v5, block1(v5), block2
-block2:
-    return v5
+/// Returns a function that performs an addition of `v2` to the word at `v0` as often as `v1` says.
+fn count(addition: &str) -> String {
+    format!(
+        "function %count(i32, i32) -> i32 {{
+        block0(v0: i32, v1: i32):
+            v2 = iconst.i32 1
+            jump block1(v1)
+        block1(v3: i32):
+            {addition}
+            v5 = isub v3, v2
+            brif v5, block1(v5), block2
+        block2:
+            return v5
+        }}"
+    )
 }
-";
 
 /// Each thread adds to one counter.
-fn program(function: &str, threads: u32) -> Program {
+fn program(addition: &str, threads: u32) -> Program {
     let main = format!(
         "
         .globl main
@@ -61,7 +50,7 @@ counter: .zero 64
 "
     );
     let isa = isa(&["atomics=machine"]);
-    let files = [compiled("count.clif", function, &isa, false), assembled(&main)];
+    let files = [compiled("count.clif", &count(addition), &isa, false), assembled(&main)];
     let options = LinkOptions {
         threads,
         ..LinkOptions::default()
@@ -92,7 +81,7 @@ fn run(program: &Program, cores: usize, threads: u32, seed: u64) -> (Halt, u32) 
 #[test]
 fn machine_atomics_count_in_all_orders() {
     for (cores, threads, seeds) in [(2, 1, 12), (2, 3, 4), (3, 1, 4)] {
-        let program = program(COUNT, cores as u32 * threads);
+        let program = program(ATOMIC, cores as u32 * threads);
         for seed in 0..seeds {
             let (halt, counter) = run(&program, cores, threads, seed);
             assert_eq!(halt, Halt::Ended, "{cores} cores, {threads} threads, seed {seed}");

@@ -1,24 +1,31 @@
 //! Tests `clif-util sim --waits-json`: the file contains the stall accounts and the waits, whose
-//! sums are the accounts.
+//! sums are the accounts. And `--misses-json`: all its tables have the same sum.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::process::Command;
 
-#[test]
-fn the_file_adds_up_to_the_summary() {
+/// Simulates a program; returns the output and the file of the last option.
+fn run(options: &[&str], program: &str) -> (String, Value) {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("waits.json");
+    let file = folder.path().join("out.json");
     let output = Command::new(env!("CARGO_BIN_EXE_clif-util"))
-        .args(["sim", "--timing", "--threads", "3", "--waits-json"])
+        .args(["sim", "--timing"])
+        .args(options)
         .arg(&file)
-        .arg("tests/cli/inputs/counted.hex")
+        .arg(format!("tests/cli/inputs/{program}"))
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{text}");
-    let file: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    let file = std::fs::read_to_string(&file).unwrap();
+    (text, serde_json::from_str(&file).unwrap())
+}
+
+#[test]
+fn the_file_adds_up_to_the_summary() {
+    let (text, file) = run(&["--threads", "3", "--waits-json"], "counted.hex");
 
     // Cycles by cause, from the summary, the accounts and the waits.
     let line = text
@@ -50,4 +57,21 @@ fn the_file_adds_up_to_the_summary() {
             wait["cause"] == "float result" && wait["at"]["pc"] == 20 && wait["awaited"]["at"]["pc"] == 12
         });
     assert_eq!(float.unwrap()["awaited"]["register"], "s4");
+}
+
+#[test]
+fn the_tables_of_misses_have_the_same_sum() {
+    let (_, file) = run(&["--cores", "2", "--misses-json"], "threads.hex");
+    let sum = |table: &str, member: &str| -> u64 {
+        let rows = file[table].as_array().unwrap();
+        rows.iter().map(|row| row[member].as_u64().unwrap()).sum()
+    };
+    assert!(sum("lines", "misses") > 0 && sum("links", "flits") > 0);
+    for member in ["misses", "memory", "code", "hops", "cycles"] {
+        for table in ["homes", "cores", "hops", "variables"] {
+            assert_eq!(sum(table, member), sum("lines", member), "{table}, {member}");
+        }
+    }
+    assert_eq!(file["lines"][0]["instructions"], true);
+    assert_eq!(file["lines"][0]["readers"].as_array().unwrap().len(), 2);
 }

@@ -9,18 +9,38 @@ use crate::findings::Hazard;
 use std::collections::BTreeMap;
 
 /// The state of a line at its home. A line without an entry is in no cache, and only memory has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum State {
     /// Only the second level has the line.
-    Invalid,
+    Invalid(Box<Bytes>),
     /// The second level has the line, and cores may read it.
-    Shared,
+    Shared(Box<Bytes>),
     /// A core has modified the line, or may do so.
     Modified,
-    /// The line comes from memory for a load.
-    FromMemory,
-    /// The line comes from its owner for a load.
-    FromOwner,
+    /// The line comes from memory for a load. Its owner may have given it back meanwhile.
+    FromMemory(Option<Box<Bytes>>),
+    /// The line comes from its owner for a load. The owner may have given it back meanwhile.
+    FromOwner(Option<Box<Bytes>>),
+}
+
+impl State {
+    /// Returns the line in the second level, if it is current.
+    pub fn data(&self) -> Option<&Bytes> {
+        match self {
+            State::Invalid(data) | State::Shared(data) => Some(data),
+            State::FromMemory(data) | State::FromOwner(data) => data.as_deref(),
+            State::Modified => None,
+        }
+    }
+
+    /// Puts a line that its owner gives back into the second level.
+    fn keep(&mut self, line: Box<Bytes>) {
+        match self {
+            State::Invalid(data) | State::Shared(data) => *data = line,
+            State::FromMemory(data) | State::FromOwner(data) => *data = Some(line),
+            State::Modified => *self = State::Invalid(line),
+        }
+    }
 }
 
 /// A line.
@@ -32,8 +52,6 @@ pub(crate) struct Entry {
     /// The core that has modified the line. In a state without owner it is the tile of the home,
     /// which the hardware takes for an owner (fault).
     pub owner: u8,
-    /// The line in the second level, if it is current.
-    pub data: Option<Box<Bytes>>,
 }
 
 /// The directory of a tile.
@@ -62,20 +80,17 @@ impl Answers<'_> {
     }
 
     /// Sends the line with the number of acknowledgments to the requester.
-    fn supply(&mut self, line: u32, requester: u8, data: &Option<Box<Bytes>>, acks: u32) {
-        let data = data.clone().unwrap_or_else(|| Box::new([0; size_of::<Bytes>()]));
+    fn supply(&mut self, line: u32, requester: u8, data: &Bytes, acks: u32) {
         let message = Message {
             acks: acks as u8,
-            ..Message::with_line(Kind::Data, line, requester, data)
+            ..Message::with_line(Kind::Data, line, requester, Box::new(*data))
         };
         self.send(Node::Core(requester), message);
     }
 
-    fn write_back(&mut self, line: u32, requester: u8, data: &Option<Box<Bytes>>) {
-        if let Some(data) = data {
-            let message = Message::with_line(Kind::WriteBack, line, requester, data.clone());
-            self.send(Node::Memory, message);
-        }
+    fn write_back(&mut self, line: u32, requester: u8, data: &Bytes) {
+        let message = Message::with_line(Kind::WriteBack, line, requester, Box::new(*data));
+        self.send(Node::Memory, message);
     }
 }
 
@@ -149,34 +164,32 @@ impl Home {
         let (line, requester) = (message.line, message.requester);
         let Some(entry) = self.lines.get_mut(&line) else {
             let entry = Entry {
-                state: State::FromMemory,
+                state: State::FromMemory(None),
                 sharers: bit(requester),
                 owner: answers.tile,
-                data: None,
             };
             self.await_line(line, entry);
             answers.short(Node::Memory, Kind::FwdGetS, line, requester);
             return;
         };
-        match entry.state {
-            State::Invalid | State::Shared => {
-                answers.supply(line, requester, &entry.data, entry.sharers.count_ones());
-                entry.state = State::Shared;
+        match &entry.state {
+            State::Invalid(data) | State::Shared(data) => {
+                answers.supply(line, requester, data, entry.sharers.count_ones());
+                entry.state = State::Shared(data.clone());
                 entry.sharers |= bit(requester);
             }
             State::Modified => {
                 let owner = entry.owner;
                 let entry = Entry {
-                    state: State::FromOwner,
+                    state: State::FromOwner(None),
                     sharers: bit(requester) | bit(owner),
                     owner: answers.tile,
-                    data: None,
                 };
                 self.await_line(line, entry);
                 answers.short(Node::Core(owner), Kind::FwdGetS, line, requester);
             }
             // The line was moved here too early: the request is lost (`give_back`).
-            State::FromMemory | State::FromOwner => answers.met.push((Hazard::EvictionDuringLoad, line)),
+            State::FromMemory(_) | State::FromOwner(_) => answers.met.push((Hazard::EvictionDuringLoad, line)),
         }
     }
 
@@ -186,25 +199,24 @@ impl Home {
             state: State::Modified,
             sharers: 0,
             owner: requester,
-            data: None,
         };
         let Some(entry) = self.lines.get_mut(&line) else {
             self.lines.insert(line, owned);
             answers.short(Node::Memory, Kind::FwdGetM, line, requester);
             return;
         };
-        match entry.state {
-            State::Invalid => {
+        match &entry.state {
+            State::Invalid(data) => {
                 // After the flush of a shared line, no core invalidates the sharers that remain here,
                 // but the requester waits for their acknowledgments (fault).
-                answers.supply(line, requester, &entry.data, entry.sharers.count_ones());
+                answers.supply(line, requester, data, entry.sharers.count_ones());
                 *entry = owned;
             }
-            State::Shared => {
+            State::Shared(data) => {
                 for sharer in cores_of(entry.sharers) {
                     answers.short(Node::Core(sharer), Kind::Inv, line, requester);
                 }
-                answers.supply(line, requester, &entry.data, entry.sharers.count_ones());
+                answers.supply(line, requester, data, entry.sharers.count_ones());
                 *entry = owned;
             }
             State::Modified => {
@@ -212,101 +224,98 @@ impl Home {
                 *entry = owned;
                 answers.short(Node::Core(owner), Kind::FwdGetM, line, requester);
             }
-            State::FromMemory | State::FromOwner => answers.met.push((Hazard::EvictionDuringLoad, line)),
+            State::FromMemory(_) | State::FromOwner(_) => answers.met.push((Hazard::EvictionDuringLoad, line)),
         }
     }
 
-    /// Takes a line that a core gives back.
+    /// Takes a line that a core gives back; only a modified one comes with its bytes.
     fn give_back(&mut self, message: Message, answers: &mut Answers<'_>) {
         let (line, core) = (message.line, message.requester);
-        let modified = message.kind == Kind::PutM;
         answers.short(Node::Core(core), Kind::PutAck, line, core);
         if let Some(place) = self.place_of(line) {
             let Some(Some((_, entry))) = self.pending.get_mut(place) else {
                 return;
             };
-            let is_owner = entry.owner == core;
-            if modified {
-                answers.met.push((Hazard::EvictionDuringLoad, line));
-            }
-            if !modified {
+            let Some(data) = message.data else {
                 entry.sharers &= !bit(core);
-            } else if !is_owner {
+                return;
+            };
+            answers.met.push((Hazard::EvictionDuringLoad, line));
+            // The core of the home tile counts as owner, and remains a sharer (fault).
+            if entry.owner != core {
                 // The line is on its way from this core to its home. The hardware moves the entry to
                 // the second level before the line has come (fault).
                 entry.sharers &= !bit(core);
-                entry.data = message.data;
+                entry.state.keep(data);
                 if let Some((line, entry)) = self.free(place) {
                     self.lines.insert(line, entry);
                 }
             }
-            // The core of the home tile counts as owner, and remains a sharer (fault).
             return;
         }
         let Some(entry) = self.lines.get_mut(&line) else { return };
-        match entry.state {
-            State::Invalid => {}
-            State::Shared | State::FromMemory | State::FromOwner if modified => {
+        match (&entry.state, message.data) {
+            (State::Invalid(_), _) => {}
+            (State::Shared(_) | State::FromMemory(_) | State::FromOwner(_), Some(data)) => {
                 if entry.owner != core {
                     entry.sharers &= !bit(core);
-                    entry.data = message.data;
+                    entry.state.keep(data);
                 } else {
                     answers.met.push((Hazard::EvictionDuringLoad, line));
                 }
             }
-            State::Shared => {
+            (State::Shared(data), None) => {
                 entry.sharers &= !bit(core);
                 if entry.sharers == 0 {
-                    entry.state = State::Invalid;
+                    entry.state = State::Invalid(data.clone());
                 }
             }
-            State::FromMemory | State::FromOwner => entry.sharers &= !bit(core),
-            State::Modified if modified && entry.owner == core => {
-                entry.state = State::Invalid;
+            (State::FromMemory(_) | State::FromOwner(_), None) => entry.sharers &= !bit(core),
+            (State::Modified, Some(data)) if entry.owner == core => {
+                entry.state.keep(data);
                 entry.owner = answers.tile;
-                entry.data = message.data;
             }
-            State::Modified => {}
+            (State::Modified, _) => {}
         }
     }
 
     fn flush(&mut self, message: &Message, answers: &mut Answers<'_>) {
         let (line, requester) = (message.line, message.requester);
         let Some(entry) = self.lines.get_mut(&line) else { return };
-        match entry.state {
-            State::Invalid => answers.write_back(line, requester, &entry.data),
-            State::Shared => {
+        match &entry.state {
+            State::Invalid(data) => answers.write_back(line, requester, data),
+            State::Shared(data) => {
                 // The sharers remain (fault).
                 if entry.sharers != 0 {
                     answers.met.push((Hazard::FlushOfSharedLine, line));
                 }
-                answers.write_back(line, requester, &entry.data);
-                entry.state = State::Invalid;
+                answers.write_back(line, requester, data);
+                entry.state = State::Invalid(data.clone());
             }
             State::Modified => {
                 let owner = entry.owner;
                 answers.short(Node::Core(owner), Kind::FwdFlush, line, requester);
             }
-            State::FromMemory | State::FromOwner => {}
+            State::FromMemory(_) | State::FromOwner(_) => {}
         }
     }
 
     /// Takes a line from memory or from its owner.
     fn arrive(&mut self, message: Message, answers: &mut Answers<'_>) {
-        let line = message.line;
+        let (line, Some(data)) = (message.line, message.data) else {
+            return;
+        };
         if let Some(place) = self.place_of(line) {
             if let Some((line, mut entry)) = self.free(place) {
-                entry.state = State::Shared;
-                entry.data = message.data;
+                entry.state = State::Shared(data);
                 self.lines.insert(line, entry);
             }
             return;
         }
-        // A line that nobody waits for is dropped.
+        // Lines without a request are dropped.
         let Some(entry) = self.lines.get_mut(&line) else { return };
-        if matches!(entry.state, State::FromMemory | State::FromOwner) {
-            entry.state = State::Shared;
-            entry.data = message.data;
+        if matches!(entry.state, State::FromMemory(_) | State::FromOwner(_)) {
+            entry.state = State::Shared(data);
             // The line has no entry any more. The hardware frees the first one, which another line
             // can have: its home forgets that line (fault).
             if let Some((forgotten, _)) = self.free(0) {

@@ -4,8 +4,9 @@
 //! The data caches and directories change their states by messages
 //! (`docs/machine/several-cores.md`). Messages of one source, destination and virtual network arrive
 //! in order; all others can arrive in any order. So the model has more orders than the hardware,
-//! whose networks are seldom that unequal: an order that fails here is possible by the rules of the
-//! protocol, and an order that passes here passes there.
+//! whose networks are seldom that unequal. A program that passes in all orders passes on the hardware,
+//! as far as the transitions are right and within the limits below. One that fails may need an order
+//! that the hardware never has.
 //!
 //! - `message` has the messages and the network, `controller` the data cache of a core, `home` the
 //!   directory and second level of a tile, `system` all of them together with memory.

@@ -204,30 +204,46 @@ impl Machine {
     /// Threads that wait for a message that never comes hang with [`HangReason::Line`]. The machine
     /// collects a [`Finding`](crate::Finding) for each fault of the hardware that the program meets,
     /// and for each load of a value that an earlier completed store has replaced. At the end, main
-    /// memory has the lines as a new load would get them.
+    /// memory has the lines as a new load would get them. `coherence` has to be one of this machine.
     ///
     /// Stop addresses have no effect, and nothing is translated.
     pub fn run_coherence(&mut self, coherence: &mut Coherence, limit: u64) -> Halt {
         let caches = self.caches.take();
+        coherence.asleep.resize(self.threads.len(), false);
+        // Instructions exchange these empty caches for those of the run.
         self.ports = Some(Box::new(Ports::new(System::new(0, 0, Topology::default()))));
         let halt = self.run_until_rest(coherence, limit);
         self.ports = None;
         self.caches = caches;
-        // Messages whose receivers wait for ever stay on their way.
+        match (self.settle(coherence), halt) {
+            (Ok(()), halt) | (Err(_), halt @ Halt::Thread { .. }) => halt,
+            (Err(full), _) => {
+                let (thread, stop) = self.full(full);
+                Halt::Thread { thread, stop }
+            }
+        }
+    }
+
+    /// Delivers the messages that can arrive, and writes all lines to memory. Messages whose receivers
+    /// wait for ever stay on their way.
+    fn settle(&mut self, coherence: &mut Coherence) -> Result<(), MemoryFull> {
         while let Some(channel) = coherence.next_channel() {
-            let Ok(delivered) = coherence.ports.system.deliver(channel, &mut self.memory) else {
-                break;
-            };
-            for thread in delivered.woken {
-                let core = usize::from(delivered.core.unwrap_or_default());
-                if let Some(asleep) = coherence.asleep.get_mut(core * THREADS + usize::from(thread)) {
+            let Delivered { core, woken, .. } = coherence.ports.system.deliver(channel, &mut self.memory)?;
+            for thread in woken {
+                let first = core.map_or(0, |core| usize::from(core) * THREADS);
+                if let Some(asleep) = coherence.asleep.get_mut(first + usize::from(thread)) {
                     *asleep = false;
                 }
             }
         }
-        // A full memory has stopped the run already, or shows the older bytes.
-        let _ = coherence.ports.write_back(&mut self.memory);
-        halt
+        coherence.ports.write_back(&mut self.memory)
+    }
+
+    /// Returns the stop of a write that exceeds the limit of memory. No thread writes a line; the stop
+    /// names the first one.
+    fn full(&self, MemoryFull { address }: MemoryFull) -> (usize, Stop) {
+        let pc = self.threads.first().map_or(0, |thread| thread.pc);
+        (0, Stop::MemoryFull { pc, address })
     }
 
     fn run_until_rest(&mut self, coherence: &mut Coherence, limit: u64) -> Halt {
@@ -263,10 +279,10 @@ impl Machine {
     fn all_asleep(&mut self, coherence: &Coherence) -> Halt {
         for number in 0..self.threads.len() {
             if self.threads[number].rest.is_none() && coherence.asleep[number] {
-                let hazard = self
-                    .wanted_by(number)
-                    .and_then(|wanted| coherence.met.get(&(wanted.address / LINE)).copied());
-                self.hang_at(number, hazard);
+                // A thread sleeps only at an access.
+                if let Some(Wanted { address, .. }) = self.wanted_by(number) {
+                    self.hang_at(number, address, coherence.met.get(&(address / LINE)).copied());
+                }
             }
         }
         self.all_at_rest()
@@ -278,8 +294,8 @@ impl Machine {
         wanted(&inst, thread.pc, |register| thread.scalar(register))
     }
 
-    fn hang_at(&mut self, number: usize, hazard: Option<Hazard>) {
-        let address = self.wanted_by(number).map_or(0, |wanted| wanted.address & !(LINE - 1));
+    fn hang_at(&mut self, number: usize, address: u32, hazard: Option<Hazard>) {
+        let address = address & !(LINE - 1);
         self.threads[number].rest = Some(Rest::Hung {
             pc: self.threads[number].pc,
             reason: HangReason::Line { address, hazard },
@@ -296,10 +312,7 @@ impl Machine {
             woken,
             fills,
             met,
-        } = delivered.map_err(|MemoryFull { address }| {
-            let pc = self.threads.first().map_or(0, |thread| thread.pc);
-            (0, Stop::MemoryFull { pc, address })
-        })?;
+        } = delivered.map_err(|full| self.full(full))?;
         self.record(coherence, &met, requester)?;
         let (Some(core), Some(line)) = (core, line) else {
             return Ok(());
@@ -397,7 +410,7 @@ impl Machine {
                 }
                 Reply::Hangs(fault) => {
                     coherence.met.entry(line).or_insert(fault.hazard());
-                    self.hang_at(number, Some(fault.hazard()));
+                    self.hang_at(number, address, Some(fault.hazard()));
                     return Ok(Turn::Rests);
                 }
             }

@@ -279,9 +279,10 @@ impl System {
         let entry = self.homes.get(usize::from(self.home_of(line)))?.find(line)?;
         match entry.state {
             home::State::Modified => self.cached(entry.owner, line),
-            home::State::Invalid | home::State::Shared | home::State::FromMemory | home::State::FromOwner => {
-                entry.data.as_deref()
-            }
+            home::State::Invalid(_)
+            | home::State::Shared(_)
+            | home::State::FromMemory(_)
+            | home::State::FromOwner(_) => entry.state.data(),
         }
     }
 

@@ -16,6 +16,8 @@ pub(super) struct MemoryTile {
     free_at: u64,
     /// Whether the last access was a read.
     has_read: bool,
+    /// The last cycle that [`MemoryTile::wake_at`] has returned.
+    woken_at: u64,
 }
 
 impl MemoryTile {
@@ -59,9 +61,14 @@ impl MemoryTile {
         Some(next)
     }
 
-    /// Returns the cycle in which memory is free for a request that waits.
-    pub fn next_at(&self) -> Option<u64> {
-        (!self.reads.is_empty() || !self.writes.is_empty()).then_some(self.free_at)
+    /// Returns the cycle in which memory is free for a request that waits, once for each cycle.
+    pub fn wake_at(&mut self) -> Option<u64> {
+        let is_idle = self.reads.is_empty() && self.writes.is_empty();
+        if is_idle || self.woken_at == self.free_at {
+            return None;
+        }
+        self.woken_at = self.free_at;
+        Some(self.free_at)
     }
 }
 
@@ -84,13 +91,12 @@ mod tests {
             };
             memory.add(access, request);
         }
-        let mut order = Vec::new();
-        for now in 100.. {
-            let Some(at) = memory.next_at() else { break };
-            if let Some((_, request)) = memory.next(now) {
-                assert!(now >= at);
-                order.push((now, request.line));
-            }
+        let (mut order, mut now) = (Vec::new(), 100);
+        while let Some((_, request)) = memory.next(now) {
+            order.push((now, request.line));
+            assert!(memory.next(now).is_none());
+            now = memory.wake_at().unwrap_or(u64::MAX);
+            assert_eq!(memory.wake_at(), None);
         }
         assert_eq!(order, [(100, 1), (125, 3), (148, 2), (173, 4), (196, 5)]);
         assert!(memory.next(1000).is_none());

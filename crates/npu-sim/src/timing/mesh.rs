@@ -16,7 +16,7 @@ const DIRECTIONS: u32 = 5;
 const LOCAL: u32 = 4;
 /// Cycles of a message of one flit, apart from its hops; the first half passes before the first
 /// link.
-const MESSAGE: u64 = machine::MESSAGE_CYCLES as u64;
+pub(super) const MESSAGE: u64 = machine::MESSAGE_CYCLES as u64;
 
 /// The virtual networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

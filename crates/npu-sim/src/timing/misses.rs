@@ -135,6 +135,23 @@ impl LineMisses {
         self.line.wrapping_mul(CACHE_LINE)
     }
 
+    /// Returns the names of the variables in the line. `name` returns the name of the variable at an
+    /// address.
+    pub fn variables(&self, name: &dyn Fn(u32) -> Option<String>) -> Option<String> {
+        let mut names: Vec<String> = Vec::new();
+        for offset in (0..CACHE_LINE).step_by(size_of::<u32>()) {
+            match name(self.address().wrapping_add(offset)) {
+                Some(name) if names.contains(&name) => {}
+                Some(name) => names.push(name),
+                None => {}
+            }
+        }
+        let more = names.len() > NAMES;
+        names.truncate(NAMES);
+        let ending = if more { ", ..." } else { "" };
+        (!names.is_empty()).then(|| names.join(", ") + ending)
+    }
+
     /// Returns how the cores share the line.
     pub fn sharing(&self) -> Sharing {
         Sharing::of(self.readers, self.writers)
@@ -207,7 +224,7 @@ impl MissesReport {
     pub fn by_variable(&self, name: &dyn Fn(u32) -> Option<String>) -> Vec<VariableMisses> {
         let mut sums: BTreeMap<Option<String>, VariableMisses> = BTreeMap::new();
         for line in &self.lines {
-            let name = variables(line.address(), name);
+            let name = line.variables(name);
             let sum = sums.entry(name.clone()).or_insert_with(|| VariableMisses {
                 name,
                 lines: 0,
@@ -226,23 +243,6 @@ impl MissesReport {
         sums.sort_by_key(|sum| std::cmp::Reverse(sum.counters.cycles));
         sums
     }
-}
-
-/// Returns the names of the variables in the line at an address. `name` returns the name of the
-/// variable at an address.
-pub(super) fn variables(line: u32, name: &dyn Fn(u32) -> Option<String>) -> Option<String> {
-    let mut names: Vec<String> = Vec::new();
-    for offset in (0..CACHE_LINE).step_by(size_of::<u32>()) {
-        match name(line.wrapping_add(offset)) {
-            Some(name) if names.contains(&name) => {}
-            Some(name) => names.push(name),
-            None => {}
-        }
-    }
-    let more = names.len() > NAMES;
-    names.truncate(NAMES);
-    let ending = if more { ", ..." } else { "" };
-    (!names.is_empty()).then(|| names.join(", ") + ending)
 }
 
 /// A receiver of events that counts the misses of several cores.

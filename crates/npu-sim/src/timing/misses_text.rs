@@ -1,7 +1,6 @@
-//! The misses of several cores as text and as JSON.
+//! The misses of several cores as text.
 
-use super::mesh::LinkUse;
-use super::misses::{CoreSet, MissCounters, MissesReport, variables};
+use super::misses::{CoreSet, MissCounters, MissesReport};
 use super::report::counted;
 use super::sink::LineSource;
 use std::fmt::Write as _;
@@ -114,7 +113,7 @@ impl MissesReport {
         table(&mut text, "by variable", &rows.collect::<Vec<_>>());
         rest(&mut text, variables_of_all.len().saturating_sub(most), "variable");
         let rows = self.lines.iter().take(most).map(|line| {
-            let name = variables(line.address(), name).map_or(String::new(), |name| format!(" {name}"));
+            let name = line.variables(name).map_or(String::new(), |name| format!(" {name}"));
             let cores = numbers(line.readers | line.writers);
             (
                 format!("{:#010x}{name}: cores {cores}, home {}", line.address(), line.home),
@@ -125,67 +124,6 @@ impl MissesReport {
         rest(&mut text, self.lines.len().saturating_sub(most), "line");
         text
     }
-
-    /// Returns everything as JSON. `links` are those of the [`Report`](super::Report); `name`
-    /// returns the name of the variable at an address.
-    pub fn json(&self, name: Names<'_>, links: &[LinkUse]) -> String {
-        let homes = self.homes.iter().enumerate().filter(|(_, home)| home.misses() != 0);
-        let homes = homes.map(|(tile, home)| format!("{{\"tile\": {tile}, {}}}", members(home)));
-        let cores = self.cores.iter().map(|core| {
-            let (number, tile) = (core.core, core.tile);
-            format!("{{\"core\": {number}, \"tile\": {tile}, {}}}", members(&core.counters))
-        });
-        let hops = self.hops.iter();
-        let hops = hops.map(|(hops, counters)| format!("{{\"distance\": {hops}, {}}}", members(counters)));
-        let sharing = self.by_sharing().into_iter();
-        let sharing =
-            sharing.map(|(kind, counters)| format!("{{\"sharing\": \"{}\", {}}}", kind.name(), members(&counters)));
-        let variables_of_all = self.by_variable(name);
-        let by_variable = variables_of_all.iter().map(|variable| {
-            format!(
-                "{{\"name\": {}, \"lines\": {}, \"homes\": {}, \"readers\": {}, \"writers\": {}, {}}}",
-                quoted(variable.name.as_deref()),
-                variable.lines,
-                list(variable.homes),
-                list(variable.readers),
-                list(variable.writers),
-                members(&variable.counters)
-            )
-        });
-        let lines = self.lines.iter().map(|line| {
-            format!(
-                "{{\"address\": {}, \"name\": {}, \"code\": {}, \"home\": {}, \"readers\": {}, \"writers\": {}, {}}}",
-                line.address(),
-                quoted(variables(line.address(), name).as_deref()),
-                line.is_code,
-                line.home,
-                list(line.readers),
-                list(line.writers),
-                members(&line.counters)
-            )
-        });
-        let links = links.iter();
-        let links = links.map(|link| {
-            format!(
-                "{{\"from\": {}, \"to\": {}, \"flits\": {}}}",
-                link.from, link.to, link.flits
-            )
-        });
-        let parts = [
-            ("homes", array(homes)),
-            ("cores", array(cores)),
-            ("hops", array(hops)),
-            ("sharing", array(sharing)),
-            ("variables", array(by_variable)),
-            ("lines", array(lines)),
-            ("links", array(links)),
-        ];
-        let parts: Vec<String> = parts
-            .iter()
-            .map(|(name, list)| format!("  \"{name}\": {list}"))
-            .collect();
-        format!("{{\n{}\n}}\n", parts.join(",\n"))
-    }
 }
 
 /// Appends the number of omitted rows.
@@ -193,55 +131,6 @@ fn rest(text: &mut String, count: usize, noun: &str) {
     if count != 0 {
         let _ = writeln!(text, "  and {}", counted(count as u64, &format!("other {noun}")));
     }
-}
-
-fn array(entries: impl Iterator<Item = String>) -> String {
-    let entries: Vec<String> = entries.map(|entry| format!("    {entry}")).collect();
-    match entries.is_empty() {
-        true => "[]".to_owned(),
-        false => format!("[\n{}\n  ]", entries.join(",\n")),
-    }
-}
-
-/// Returns the numbers of a set as a JSON array.
-fn list(set: CoreSet) -> String {
-    let numbers = (0..CoreSet::BITS).filter(|bit| set >> bit & 1 != 0);
-    let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
-    format!("[{}]", numbers.join(", "))
-}
-
-/// Returns counters as members of a JSON object.
-fn members(counters: &MissCounters) -> String {
-    let sources = LineSource::ALL.iter();
-    let sources = sources.map(|&source| format!("\"{}\": {}", source.name(), counters.from(source)));
-    format!(
-        "\"misses\": {}, {}, \"stores\": {}, \"taken\": {}, \"hops\": {}, \"cycles\": {}",
-        counters.misses(),
-        sources.collect::<Vec<_>>().join(", "),
-        counters.stores,
-        counters.invalidated,
-        counters.hops,
-        counters.cycles
-    )
-}
-
-/// Returns a text as a JSON string, or `null`.
-fn quoted(text: Option<&str>) -> String {
-    let Some(text) = text else {
-        return "null".to_owned();
-    };
-    let mut quoted = "\"".to_owned();
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            c if c.is_control() => {
-                let _ = write!(quoted, "\\u{:04x}", u32::from(c));
-            }
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
 }
 
 #[cfg(test)]
@@ -297,26 +186,6 @@ mod tests {
             assert!(text.contains(part), "{part}\n{text}");
         }
         assert_eq!(MissesReport::default().text(&name, 1).lines().count(), 1);
-    }
-
-    #[test]
-    fn json_is_valid_and_complete() -> serde_json::Result<()> {
-        let name = |address: u32| (address < 576).then(|| "a\"\n\\".to_owned());
-        let links = [LinkUse {
-            from: 0,
-            to: 1,
-            flits: 7,
-        }];
-        let value: serde_json::Value = serde_json::from_str(&report().json(&name, &links))?;
-        assert_eq!(value["lines"][0]["name"], "a\"\n\\");
-        assert_eq!(value["lines"][1]["name"], serde_json::Value::Null);
-        assert_eq!(value["variables"][0]["writers"][0], 0);
-        assert_eq!(value["homes"][0]["memory"], 3);
-        assert_eq!(value["links"][0]["flits"], 7);
-        assert_eq!(value["hops"][0]["distance"], 4);
-        let empty: serde_json::Value = serde_json::from_str(&MissesReport::default().json(&name, &[]))?;
-        assert_eq!(empty["lines"], serde_json::json!([]));
-        Ok(())
     }
 
     #[test]

@@ -13,7 +13,7 @@
 use super::config::TimingConfig;
 use super::directory::{Action, Cores, Directory};
 use super::memory_tile::MemoryTile;
-use super::mesh::{LinkUse, Mesh, Message, NETS, Net};
+use super::mesh::{LinkUse, MESSAGE, Mesh, Message, NETS, Net};
 use super::report::NetworkCounters;
 use super::request::{Answer, Asks, Kind, Loss, MemoryAccess, Request};
 use super::resource::Resource;
@@ -55,7 +55,6 @@ const LINE_MESSAGE_TO_FILL: u64 = machine::LINE_MESSAGE_TO_FILL as u64;
 /// Cycles from a release that a sync master sends to the issue of the next instruction, apart from
 /// its message.
 const RELEASE_TO_ISSUE: u64 = machine::RELEASE_TO_ISSUE as u64;
-const MESSAGE: u64 = machine::MESSAGE_CYCLES as u64;
 /// More hops than any request has, for what follows all requests that arrive in one cycle.
 const LAST: u64 = u64::MAX;
 
@@ -401,18 +400,10 @@ impl Network {
     /// to a core.
     fn use_memory(&mut self, now: u64) -> Option<Answer> {
         let next = self.memory.next(now);
-        if let Some(at) = self.memory.next_at().filter(|&at| at > now) {
-            let kind = Kind::MemoryIsFree;
-            let trip = Trip::new(at);
-            self.queue(
-                Request {
-                    core: 0,
-                    line: 0,
-                    kind,
-                    trip,
-                },
-                LAST,
-            );
+        if let Some(at) = self.memory.wake_at() {
+            let (kind, trip) = (Kind::MemoryIsFree, Trip::new(at));
+            let (core, line) = (0, 0);
+            self.queue(Request { core, line, kind, trip }, LAST);
         }
         let (access, request) = next?;
         match access {
@@ -528,9 +519,6 @@ impl Network {
         let mut trip = Trip::new(turn + DIRECTORY_ANSWER + self.second_level_delay);
         let has_bytes = self.directory.give_back(core, line, now);
         self.second_level(line).note(line, has_bytes, trip.at);
-        if std::env::var_os("DBG").is_some() && modified && !has_bytes {
-            eprintln!("{now} G U {line:x} core {core}");
-        }
         if modified && !has_bytes {
             // The line has left the second level meanwhile: its home writes it to memory.
             let mut write = Trip::new(trip.at + u64::from(SHORT));

@@ -1,13 +1,9 @@
 //! Misses of several cores by origin, home, hops and sharing.
 
 use super::mesh::{END, LOAD, MEET, PROLOGUE, STORE, crowd, only, set};
-use npu_link::{Placement, link};
-use npu_mc::asm::{Options, assemble};
+use super::network::{System, machine};
 use npu_mc::machine::{CACHE_LINE, MEMORY_TILE};
-use npu_sim::{Config, Halt, LineSource, Machine, Misses, MissesReport, NoSink, Report, Sharing, Timing, TimingConfig};
-
-/// The address at which programs begin.
-const ENTRY: u32 = 0x400;
+use npu_sim::{Halt, LineSource, Misses, MissesReport, NoSink, Report, Sharing, Timing, TimingConfig};
 
 /// A line of tile 0, and one of tile 2.
 const FIRST: u32 = 0x2_0000;
@@ -23,25 +19,6 @@ const STEPS: [(u32, u32, &str); 6] = [
     (1, SECOND, LOAD),
 ];
 
-fn machine(source: &str, cores: usize) -> Machine {
-    let object = assemble(source, &Options::default()).unwrap_or_else(|f| panic!("{f:#?}"));
-    let placement = Placement {
-        base: ENTRY,
-        ..Placement::default()
-    };
-    let image = link(&object, &placement).expect("it links").image;
-    let mut machine = Machine::new(Config {
-        cores,
-        ..Config::default()
-    });
-    machine.load(&image).expect("room");
-    for core in 0..cores {
-        machine.boot(npu_sim::THREADS * core, ENTRY);
-        machine.enable(core, 1);
-    }
-    machine
-}
-
 /// Runs the steps on two cores.
 fn run() -> (MissesReport, Report) {
     let mut source = format!("{PROLOGUE}{}", crowd(2, 1));
@@ -52,10 +29,15 @@ fn run() -> (MissesReport, Report) {
     source += END;
     let mut timing = Timing::new(TimingConfig::default());
     let mut misses = Misses::new();
-    let halt = machine(&source, 2).run_timed(&mut timing, 100_000, &mut misses);
+    let system = System {
+        cores: 2,
+        running: 2,
+        ..System::alone()
+    };
+    let halt = machine(&source, system).run_timed(&mut timing, 100_000, &mut misses);
     assert_eq!(halt, Halt::Ended);
     let mut without = Timing::new(TimingConfig::default());
-    machine(&source, 2).run_timed(&mut without, 100_000, &mut NoSink);
+    machine(&source, system).run_timed(&mut without, 100_000, &mut NoSink);
     assert_eq!(timing.report(), without.report(), "observation changes nothing");
     (misses.report(), timing.report())
 }

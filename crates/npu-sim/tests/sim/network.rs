@@ -69,13 +69,8 @@ fn run(system: System) -> (Report, Waits) {
     (report, waits)
 }
 
-/// Runs the threads of each running core, with the configuration that `set` changes; also returns the
-/// machine.
-pub fn run_program(
-    source: &str,
-    system: System,
-    set: impl FnOnce(&mut TimingConfig) -> bool,
-) -> (Report, Waits, Machine) {
+/// Loads a program and boots the threads of each running core.
+pub fn machine(source: &str, system: System) -> Machine {
     let object = assemble(source, &Options::default()).unwrap_or_else(|f| panic!("{f:#?}"));
     let placement = Placement {
         base: ENTRY,
@@ -93,6 +88,17 @@ pub fn run_program(
         (0..THREADS).for_each(|thread| machine.boot(THREADS * core + thread, ENTRY));
         machine.enable(core, (1 << system.threads) - 1);
     }
+    machine
+}
+
+/// Runs the threads of each running core, with the configuration that `set` changes; also returns the
+/// machine.
+pub fn run_program(
+    source: &str,
+    system: System,
+    set: impl FnOnce(&mut TimingConfig) -> bool,
+) -> (Report, Waits, Machine) {
+    let mut machine = machine(source, system);
     let mut config = TimingConfig {
         memory_delay: system.memory_delay,
         hop_delay: system.hop_delay,
