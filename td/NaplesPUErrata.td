@@ -203,7 +203,7 @@ def ErratumEvictionDuringLoad : Erratum<"eviction_during_load"> {
 def ErratumEvictionDuringStore : Erratum<"eviction_during_store"> {
   let Summary = "A core that evicts a line drops an earlier request of the directory for the line.";
   let Effect = "The core that stores to the line hangs. The acknowledgment of the eviction, on the response network, has overtaken the request, on the forward network.";
-  let WorkAround = "In part: with atomics=machine no core has a copy of an atomic line when another one stores to it. Plain accesses of several cores to the same line are not covered. `sim --coherence=hardware` meets it in some orders; `sim --strict` does not report it.";
+  let WorkAround = "In part: with atomics=machine no core has a copy of an atomic line when another one stores to it. Plain accesses of several cores to the same line are not covered. `sim --strict` reports a store to a line that another core may evict at the same time.";
   let Reference = "docs/machine/several-cores.md";
 }
 
@@ -238,6 +238,6 @@ def ErratumNonCoherentStoreMiss : Erratum<"non_coherent_store_miss"> {
 def ErratumEvictionBeforeNonCoherent : Erratum<"eviction_before_non_coherent_load"> {
   let Summary = "A load of a line that became non-coherent while the line's eviction as a coherent one is on its way can hang.";
   let Effect = "The thread hangs. A dcache_inv does not wait for an eviction that is on its way.";
-  let WorkAround = "In part: the lock of atomics=machine makes its lines non-coherent after a store to another line of the same home, which completes after the eviction. Programs that change regions must do the same.";
+  let WorkAround = "In part: the lock of atomics=machine makes its lines non-coherent after a store to another line of the same home, which completes after the eviction. Programs that change regions must do the same. `sim --strict` reports a load after an eviction without such a store or a barrier.";
   let Reference = "docs/machine/several-cores.md";
 }

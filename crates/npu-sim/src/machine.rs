@@ -241,7 +241,7 @@ impl Machine {
             #[cfg(feature = "jit")]
             jit: crate::jit::Jit::new(config.translate_after, false),
             findings: Findings::new(config.strict),
-            sharing: (config.strict && cores > 1).then(|| Box::new(Sharing::new(cores))),
+            sharing: (config.strict && cores > 1).then(|| Box::new(Sharing::new(cores, config.mesh))),
             met_others: false,
             parallel: Parallel::new(&config, cores).map(Box::new),
             topology: config.mesh,

@@ -14,6 +14,9 @@
 //!   under it.
 //! - A line counts as evicted if pseudo-LRU evicts it, or if the core has accessed three other lines
 //!   of its set since its last access to the line and a line of the set is filled.
+//! - An eviction of a coherent line is on its way until a barrier, until the core accesses the line
+//!   again as a coherent one, or until a later store of the thread that certainly misses at the same
+//!   home.
 //!
 //! Invariant: a line is modified in at most one core, and is then shared by no other core.
 
@@ -21,6 +24,7 @@ mod clocks;
 mod sets;
 
 use crate::findings::Hazard;
+use crate::topology::Topology;
 use clocks::{Clocks, Stamp};
 use npu_mc::machine;
 use rustc_hash::FxHashMap;
@@ -94,6 +98,14 @@ const _: () = assert!(
     "a bit for each tile"
 );
 
+/// An eviction on its way to the home of the line.
+#[derive(Clone, Copy, Debug)]
+struct Departure {
+    now: Stamp,
+    /// The number of accesses of all cores before it.
+    order: u64,
+}
+
 /// The state and history of a line in one core.
 #[derive(Clone, Debug, Default)]
 struct Holder {
@@ -114,6 +126,12 @@ struct Holder {
     lost: Option<Stamp>,
     /// The last eviction or `dcache_inv` of the modified line.
     left: Option<Stamp>,
+    /// The last eviction or `dcache_inv` of the coherent line, modified or not.
+    gone: Option<Stamp>,
+    /// The last eviction of the coherent line that the core has not seen acknowledged.
+    departure: Option<Departure>,
+    /// Whether an eviction removed the line, so that the core may have it in another order.
+    may_linger: bool,
     /// The last flush by the core at a time when it may not have had the line. Also the core that
     /// had the line modified at that time, if no other core shared it.
     flushed: Option<(Stamp, Option<usize>)>,
@@ -201,6 +219,12 @@ pub(crate) struct Sharing {
     /// The lines that a core has loaded in a non-coherent region, and the accesses before the stores
     /// to them.
     released: FxHashMap<u32, Vec<u32>>,
+    /// The number of accesses.
+    order: u64,
+    /// For each thread and home tile: the order of the last store that missed. It completed after
+    /// all earlier evictions of the core to this home.
+    fences: Vec<Vec<u64>>,
+    topology: Topology,
 }
 
 /// Returns the address of a line.
@@ -210,19 +234,27 @@ fn address_of(line: u32) -> u32 {
 
 impl Sharing {
     /// Creates the state for empty caches.
-    pub fn new(cores: usize) -> Sharing {
+    pub fn new(cores: usize, topology: Topology) -> Sharing {
         Sharing {
             clocks: Clocks::new(cores * THREADS),
             sets: vec![Sets::new(); cores],
             recent: vec![[Recent::NONE; SETS]; cores],
             lines: FxHashMap::default(),
             released: FxHashMap::default(),
+            order: 0,
+            fences: vec![vec![0; topology.tiles() as usize]; cores * THREADS],
+            topology,
         }
     }
 
     /// Empties the caches.
     pub fn clear(&mut self) {
-        *self = Sharing::new(self.sets.len());
+        *self = Sharing::new(self.sets.len(), self.topology);
+    }
+
+    /// Returns the home tile of a line.
+    fn home(&self, line: u32) -> usize {
+        self.topology.home(address_of(line)) as usize
     }
 
     /// Records that the host starts a thread after everything that has happened.
@@ -251,6 +283,7 @@ impl Sharing {
 
     /// Records an access; returns the first fault that it can meet.
     pub fn touch(&mut self, touch: Touch) -> Option<Fault> {
+        self.order += 1;
         let line = touch.address / machine::CACHE_LINE;
         let core = touch.thread / THREADS;
         if touch.kind == Use::Load && !touch.coherent {
@@ -345,26 +378,41 @@ impl Sharing {
         self.forget(line);
         let entry = self.lines.get_mut(&line)?;
         let copy = entry.of(core);
+        let lost = copy.lost.map(|lost| self.clocks.ordered(lost, now));
         // In another order it may leave only now.
-        let late = copy.state == State::Absent
-            && copy.left.is_some()
-            && !copy.lost.is_some_and(|lost| self.clocks.ordered(lost, now));
+        let late = |earlier: Option<Stamp>| copy.state == State::Absent && earlier.is_some() && lost != Some(true);
+        let has_modified = copy.state == State::Modified || copy.may_own || late(copy.left);
+        let has = has_modified
+            || copy.state == State::Shared
+            || may_share(&self.clocks, copy, now)
+            || late(copy.gone)
+            || lost == Some(false);
         copy.may_lack = true;
-        let had = copy.state;
         if leaves {
-            copy.may_share |= had == State::Shared;
+            copy.may_share |= copy.state == State::Shared;
+            copy.may_linger |= copy.state != State::Absent;
             copy.state = State::Absent;
         }
-        if had != State::Modified && !copy.may_own && !late {
-            return None;
+        let mut during = None;
+        if has && !copy.is_apart {
+            copy.gone = Some(now);
+            copy.departure = Some(Departure { now, order: self.order });
+            let storer = concurrent_store(&self.clocks, entry, core, now);
+            during = storer.map(|storer| during_store(line, core, storer));
         }
+        if !has_modified {
+            return during;
+        }
+        let copy = entry.of(core);
         if copy.unsent {
             copy.sent = Some(now);
             copy.unsent = !leaves;
         }
         copy.left = Some(now);
-        let loader = concurrent_load(&self.clocks, entry, core, now)?;
-        Some(during_load(line, core, loader, "may evict it"))
+        let loader = concurrent_load(&self.clocks, entry, core, now);
+        loader
+            .map(|loader| during_load(line, core, loader, "may evict it"))
+            .or(during)
     }
 
     fn load(&mut self, core: usize, line: u32, now: Stamp) -> Option<Fault> {
@@ -405,6 +453,7 @@ impl Sharing {
         let copy = entry.of(core);
         copy.is_apart = false;
         copy.loads[now.thread % THREADS] = now.time;
+        (copy.departure, copy.may_linger) = (None, false);
         copy.may_share |= copy.may_lack;
         copy.may_lack = races;
         if copy.state == State::Absent {
@@ -415,6 +464,7 @@ impl Sharing {
 
     fn store(&mut self, core: usize, word: u32, now: Stamp) -> Option<Fault> {
         let line = word / machine::CACHE_LINE;
+        let home = self.home(line);
         let entry = self.lines.entry(line).or_default();
         let clocks = &self.clocks;
         let readers = entry
@@ -430,9 +480,19 @@ impl Sharing {
         let stores = entry
             .others(core)
             .any(|other| clocks.any_concurrent(other.core, &other.stores, now));
+        let gone = |other: &&Holder| other.gone.is_some_and(|gone| !clocks.ordered(gone, now));
+        let gone = entry
+            .others(core)
+            .find(gone)
+            .map(|other| during_store(line, other.core, core));
         let copy = entry.of(core);
         copy.is_apart = false;
         copy.stores[now.thread % THREADS] = now.time;
+        let may_have = copy.may_linger || copy.may_share || copy.lost.is_some_and(|lost| !clocks.ordered(lost, now));
+        if copy.state == State::Absent && !may_have {
+            self.fences[now.thread][home] = self.order;
+        }
+        (copy.departure, copy.may_linger) = (None, false);
         // In another order, the concurrent accesses of other cores come after this store.
         (copy.may_share, copy.may_lack, copy.may_own) = (loads, stores, false);
         let own = usize::from(copy.state == State::Shared && !stores);
@@ -470,7 +530,9 @@ impl Sharing {
         }
         let cores = self.sets.len();
         let dangerous = upgrade.filter(|upgrade| upgrade.is_dangerous(cores));
-        dangerous.map(|upgrade| late_acknowledgment(line, core, &upgrade))
+        dangerous
+            .map(|upgrade| late_acknowledgment(line, core, &upgrade))
+            .or(gone)
     }
 
     fn flush(&mut self, core: usize, line: u32, now: Stamp) -> Option<Fault> {
@@ -502,7 +564,11 @@ impl Sharing {
         let state = std::mem::take(&mut copy.state);
         let shares = may_share(&self.clocks, copy, now);
         let owns = state == State::Modified || copy.may_own;
-        (copy.may_share, copy.may_lack, copy.may_own) = (false, false, false);
+        // It waits for the acknowledgment if the core has the line, and not if an eviction is on its way.
+        if state != State::Absent && !copy.may_lack {
+            copy.departure = None;
+        }
+        (copy.may_share, copy.may_lack, copy.may_own, copy.may_linger) = (false, false, false, false);
         if state == State::Shared {
             return Some(invalidation_of_read(line, "has only read"));
         }
@@ -512,12 +578,16 @@ impl Sharing {
         if !owns {
             return None;
         }
-        copy.left = Some(now);
-        let loader = concurrent_load(&self.clocks, entry, core, now)?;
-        Some(during_load(line, core, loader, "invalidates it"))
+        (copy.left, copy.gone) = (Some(now), Some(now));
+        if let Some(loader) = concurrent_load(&self.clocks, entry, core, now) {
+            return Some(during_load(line, core, loader, "invalidates it"));
+        }
+        let storer = concurrent_store(&self.clocks, entry, core, now)?;
+        Some(during_store(line, core, storer))
     }
 
     fn non_coherent(&mut self, core: usize, line: u32, kind: Use, now: Stamp) -> Option<Fault> {
+        let home = self.home(line);
         let clocks = &self.clocks;
         let copy = self.lines.entry(line).or_default().of(core);
         copy.is_apart = true;
@@ -536,13 +606,21 @@ impl Sharing {
             }
             Use::Load | Use::Store => {
                 let overtakes = missed && copy.sent.is_some_and(|sent| !clocks.settled(sent, now));
+                let fence = self.fences[now.thread][home];
+                let departs = copy
+                    .departure
+                    .take()
+                    .filter(|left| kind == Use::Load && missed && !clocks.settled(left.now, now) && fence < left.order);
                 if kind == Use::Store {
                     (copy.state, copy.unsent) = (State::Modified, true);
                 } else if copy.state == State::Absent {
                     copy.state = State::Shared;
                 }
                 copy.may_lack = false;
-                return overtakes.then(|| non_coherent_reload(line));
+                if overtakes {
+                    return Some(non_coherent_reload(line));
+                }
+                return departs.map(|_| eviction_before_load(line));
             }
         }
         None
@@ -567,6 +645,12 @@ fn may_read(clocks: &Clocks, other: &Holder, now: Stamp) -> bool {
 /// Returns another core with a load of the line that is concurrent with `now`.
 fn concurrent_load(clocks: &Clocks, line: &Line, core: usize, now: Stamp) -> Option<usize> {
     let races = |other: &&Holder| clocks.any_concurrent(other.core, &other.loads, now);
+    line.others(core).find(races).map(|other| other.core)
+}
+
+/// Returns another core with a store to the line that is concurrent with `now`.
+fn concurrent_store(clocks: &Clocks, line: &Line, core: usize, now: Stamp) -> Option<usize> {
+    let races = |other: &&Holder| clocks.any_concurrent(other.core, &other.stores, now);
     line.others(core).find(races).map(|other| other.core)
 }
 
@@ -595,6 +679,26 @@ fn during_load(line: u32, owner: usize, loader: usize, how: &str) -> Fault {
         hazard: Hazard::EvictionDuringLoad,
         detail: format!(
             "core {owner} has modified the line at {:#010x} and {how}, and core {loader} may load it at the same time; wait at a barrier in between, or keep the line in a set of the data cache of its own",
+            address_of(line)
+        ),
+    }
+}
+
+fn during_store(line: u32, holder: usize, storer: usize) -> Fault {
+    Fault {
+        hazard: Hazard::EvictionDuringStore,
+        detail: format!(
+            "core {holder} has the line at {:#010x} and may evict it, and core {storer} may store to it at the same time: the store hangs; wait at a barrier in between, or keep the line in a set of the data cache of its own",
+            address_of(line)
+        ),
+    }
+}
+
+fn eviction_before_load(line: u32) -> Fault {
+    Fault {
+        hazard: Hazard::EvictionBeforeNonCoherentLoad,
+        detail: format!(
+            "the core loads the line at {:#010x} from a non-coherent region, and may have evicted it as a coherent line shortly before: the load hangs; wait at a barrier before the region begins",
             address_of(line)
         ),
     }

@@ -86,12 +86,15 @@ impl Clocks {
         take_later(&mut self.seen[thread], released);
     }
 
-    /// Records that all accesses so far precede those of `thread`.
+    /// Records that all accesses so far precede those of `thread`. Later accesses of other threads are
+    /// not included.
     pub fn follow_all(&mut self, thread: usize) {
         for times in [&mut self.seen, &mut self.met] {
             let all: Vec<u32> = (0..times.len()).map(|other| times[other][other]).collect();
             times[thread] = all;
-            times[thread][thread] += 1;
+            for (other, row) in times.iter_mut().enumerate() {
+                row[other] += 1;
+            }
         }
     }
 
@@ -133,6 +136,7 @@ mod tests {
         assert!(!clocks.ordered(second, clocks.stamp(c)));
         clocks.follow_all(c);
         assert!(clocks.ordered(second, clocks.stamp(c)));
+        assert!(!clocks.ordered(clocks.stamp(a), clocks.stamp(c)));
     }
 
     #[test]
