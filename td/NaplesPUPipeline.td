@@ -73,6 +73,10 @@ def HOP_CYCLES       : PipelineConstant<2, "Cycles of a hop between neighboring 
 def REQUEST_TO_MESSAGE : PipelineConstant<3, "Cycles from the start of a transaction in the cache controller to its message.">;
 def MESSAGE_TO_FILL  : PipelineConstant<3, "Cycles from the arrival of a line to its fill.">;
 def ACK_TO_FILL      : PipelineConstant<4, "Cycles from the arrival of the last acknowledgment to the fill, if it follows the line.">;
+def REQUESTS_WAITING : PipelineConstant<4, "Flushes (or writes to I/O) in the queue of the controller from which on the next one waits in the load/store unit, with one core. A request leaves the queue one cycle after its start.">;
+def REQUESTS_WAITING_SHARED : PipelineConstant<5, "The same with several cores, where a request leaves the queue two cycles after its start.">;
+def RESPONSES_WAITING : PipelineConstant<4, "Messages of the response network in a core's network interface from which on the controller takes no flush.">;
+def FLUSH_TO_NEXT_OF_SET : PipelineConstant<2, "Cycles from the start of a flush to the next transaction of the same set of the data cache, with several cores.">;
 def NEXT_MESSAGE_OF_SET : PipelineConstant<3, "Cycles from a message that a core takes to the next one of the same set of its data cache.">;
 def REQUESTS_OF_SET  : PipelineConstant<3, "Pending requests of a core for lines of one set of its data cache.">;
 def FORWARD_TO_ANSWER : PipelineConstant<3, "Cycles from a request of a directory to a core to the core's answer.">;

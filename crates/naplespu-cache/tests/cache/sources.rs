@@ -11,9 +11,11 @@ use std::process::Command;
 
 /// Returns the packages of this workspace that a package is built from, according to Cargo, with
 /// the root files of their libraries and build scripts.
+///
+/// Only the manifests of the workspace are read: the registry may lack packages of other platforms.
 fn built_from(package: &str) -> BTreeMap<String, Vec<PathBuf>> {
     let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--offline", "--format-version", "1"])
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();
@@ -21,32 +23,24 @@ fn built_from(package: &str) -> BTreeMap<String, Vec<PathBuf>> {
     let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let list = |value: &Value| value.as_array().unwrap().clone();
-    let members: BTreeSet<String> = list(&metadata["workspace_members"]).iter().map(text).collect();
     let packages = list(&metadata["packages"]);
-    let nodes = list(&metadata["resolve"]["nodes"]);
-    let first = packages.iter().find(|found| found["name"] == package).unwrap();
-    let mut open = vec![text(&first["id"])];
+    let mut open = vec![package.to_owned()];
     let mut found = BTreeMap::new();
-    while let Some(id) = open.pop() {
-        let package = packages.iter().find(|package| package["id"] == *id).unwrap();
+    while let Some(name) = open.pop() {
+        let package = packages.iter().find(|package| package["name"] == *name).unwrap();
         let targets = list(&package["targets"]);
         let begins = targets.iter().filter(|target| {
             let kinds = list(&target["kind"]);
             kinds.iter().any(|kind| kind == "lib" || kind == "custom-build")
         });
         let begins = begins.map(|target| PathBuf::from(text(&target["src_path"])));
-        if found.insert(text(&package["name"]), begins.collect()).is_some() {
+        if found.insert(name, begins.collect()).is_some() {
             continue;
         }
-        let node = nodes.iter().find(|node| node["id"] == *id).unwrap();
-        for dependency in list(&node["deps"]) {
-            let id = text(&dependency["pkg"]);
-            let kinds = list(&dependency["dep_kinds"]);
-            let built = kinds
-                .iter()
-                .any(|kind| kind["kind"].is_null() || kind["kind"] == "build");
-            if built && members.contains(&id) {
-                open.push(id);
+        for dependency in list(&package["dependencies"]) {
+            let built = dependency["kind"].is_null() || dependency["kind"] == "build";
+            if built && dependency["path"].is_string() {
+                open.push(text(&dependency["name"]));
             }
         }
     }

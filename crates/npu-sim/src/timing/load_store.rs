@@ -50,7 +50,8 @@ impl Core {
         while queued != 0 {
             let thread = queued.trailing_zeros();
             queued &= queued - 1;
-            candidates |= u8::from(self.pipes[thread as usize].look_from <= now) << thread;
+            let looks = self.pipes[thread as usize].look_from <= now && !self.waits_for_room(thread as usize, now);
+            candidates |= u8::from(looks) << thread;
         }
         if candidates == 0 {
             return false;
@@ -94,6 +95,19 @@ impl Core {
         true
     }
 
+    /// Returns whether the next operation of a thread is a flush or a write to I/O for which the
+    /// controller has no room.
+    fn waits_for_room(&self, thread: usize, now: u64) -> bool {
+        let pipe = &self.pipes[thread];
+        let wakes = pipe.wakes.front().is_some_and(|&wake| wake <= now);
+        let kind = pipe.queue.front().and_then(|op| match op.kind {
+            MemoryKind::Flush => Some(Transaction::Flush),
+            MemoryKind::IoWrite => Some(Transaction::Io),
+            MemoryKind::Load | MemoryKind::Store | MemoryKind::Invalidate | MemoryKind::IoRead => None,
+        });
+        !wakes && kind.is_some_and(|kind| !self.controller.has_room_for(kind, now))
+    }
+
     /// Performs the cache lookup of an operation; returns whether it has to be repeated.
     fn look(&mut self, op: &MemoryOp, replay: bool, now: u64, thread: u8) -> bool {
         let request = |kind: Transaction| Request::new(kind, op.line, 1 << thread, now + TO_CONTROLLER);
@@ -126,7 +140,11 @@ impl Core {
                     return true;
                 }
             }
-            MemoryKind::IoWrite => self.controller.request(request(Transaction::Io)),
+            MemoryKind::IoWrite => {
+                let mut request = request(Transaction::Io);
+                request.threads = 0;
+                self.controller.request(request);
+            }
         }
         false
     }
@@ -178,7 +196,6 @@ impl Core {
         while threads != 0 {
             let pipe = &mut self.pipes[threads.trailing_zeros() as usize];
             threads &= threads - 1;
-            // A write to I/O does not wait.
             if pipe.replays.len() > pipe.wakes.len() {
                 pipe.wakes.push(at);
                 pipe.note_next_look();

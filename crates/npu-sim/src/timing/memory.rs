@@ -38,7 +38,8 @@ const KINDS: usize = 7;
 pub(crate) struct Request {
     pub kind: Transaction,
     pub line: u32,
-    /// The threads that wait for the transaction, one bit per thread.
+    /// The threads that wait for the transaction, one bit per thread. None waits for a flush, or for
+    /// a write to I/O.
     pub threads: u8,
     /// The first cycle in which the controller sees it.
     pub from: u64,
@@ -95,6 +96,14 @@ const INVALIDATE_TO_END: u64 = machine::INVALIDATE_TO_END as u64;
 const INVALIDATED_TO_END: u64 = machine::INVALIDATED_TO_END as u64;
 
 const NEXT_MESSAGE: u64 = machine::NEXT_MESSAGE_OF_SET as u64;
+/// The number of messages of the response network that wait in the core from which on no flush
+/// starts.
+const RESPONSES_WAITING: usize = machine::RESPONSES_WAITING as usize;
+const FLUSH_TO_NEXT: u64 = machine::FLUSH_TO_NEXT_OF_SET as u64;
+/// The numbers of requests in a queue from which on the next one waits in the load/store unit, with
+/// one core and with several.
+const REQUESTS_WAITING: usize = machine::REQUESTS_WAITING as usize;
+const REQUESTS_WAITING_SHARED: usize = machine::REQUESTS_WAITING_SHARED as usize;
 /// The maximum number of pending requests for lines of one set, with several cores.
 const SET_LIMIT: usize = machine::REQUESTS_OF_SET as usize;
 
@@ -153,6 +162,8 @@ pub(crate) enum LineMiss {
 
 /// The controller.
 pub(crate) struct Controller {
+    /// Whether the core shares memory with others.
+    shared: bool,
     queues: [Ring<Request, 32>; KINDS],
     pending: usize,
     /// The cycle in which the next transaction can be chosen.
@@ -175,7 +186,9 @@ pub(crate) struct Controller {
     /// With several cores, the lines that have left the data cache, and the cycles in which their
     /// homes have acknowledged that.
     leaving: Vec<(u32, u64)>,
-    /// With several cores, the cycle in which the next access to I/O can start.
+    /// The last two transactions, with the cycles in which they started.
+    last_starts: [(Transaction, u64); 2],
+    /// The cycle in which the next access to I/O can start.
     next_io_at: u64,
     delay: u64,
     /// The number of the core.
@@ -188,6 +201,7 @@ pub(crate) struct Controller {
 impl Controller {
     pub fn new(delay: u32, core: usize) -> Controller {
         Controller {
+            shared: false,
             queues: std::array::from_fn(|_| Ring::new(Request::NONE)),
             pending: 0,
             free_at: 0,
@@ -198,6 +212,7 @@ impl Controller {
             coming: Vec::new(),
             last_set: (0, 0),
             leaving: Vec::new(),
+            last_starts: [(Transaction::Replacement, u64::MAX); 2],
             next_io_at: 0,
             delay: delay.into(),
             core,
@@ -205,6 +220,11 @@ impl Controller {
             reads: 0,
             writes: 0,
         }
+    }
+
+    /// Connects the controller to the network of several cores.
+    pub fn share(&mut self) {
+        self.shared = true;
     }
 
     /// Returns the number of reads and writes of memory.
@@ -215,6 +235,20 @@ impl Controller {
     /// Resets the counters.
     pub fn reset_counters(&mut self) {
         (self.reads, self.writes) = (0, 0);
+    }
+
+    /// Returns whether the load/store unit can request a transaction for which no thread waits: a
+    /// flush or a write to I/O.
+    pub fn has_room_for(&self, kind: Transaction, now: u64) -> bool {
+        let queue = &self.queues[kind as usize];
+        let (limit, leaves_after) = match self.shared {
+            false => (REQUESTS_WAITING, 1),
+            true => (REQUESTS_WAITING_SHARED, 2),
+        };
+        let leaves = |&&(last, start): &&(Transaction, u64)| last == kind && start <= now && now - start < leaves_after;
+        let leaving = self.last_starts.iter().filter(leaves).count();
+        let mut waiting = (0..queue.len()).filter_map(|index| queue.get(index));
+        waiting.nth(limit - 1 - leaving).is_none_or(|last| last.from >= now)
     }
 
     pub fn request(&mut self, request: Request) {
@@ -279,7 +313,7 @@ impl Controller {
         if self.pending == 0 || self.free_at > now {
             return;
         }
-        if network.shared {
+        if self.shared {
             self.start_over_network(now, data, network);
         } else {
             self.start_alone(now, data);
@@ -288,16 +322,15 @@ impl Controller {
 
     /// Starts a transaction of the only core.
     fn start_alone(&mut self, now: u64, data: &mut DataCache) {
-        let next_line_at = self.next_line_at;
-        let seen = |queue: &Ring<Request, 32>| {
-            let front = queue.front();
-            front.is_some_and(|r| r.from <= now && (r.kind != Transaction::Instruction || next_line_at <= now))
-        };
-        let Some(queue) = self.queues.iter_mut().find(|queue| seen(queue)) else {
+        let can_start = |queue: &Ring<Request, 32>| queue.front().is_some_and(|request| self.turn(request) <= now);
+        let Some(number) = self.queues.iter().position(can_start) else {
             return;
         };
-        let Some(mut request) = queue.pop() else { return };
+        let Some(mut request) = self.queues[number].pop() else {
+            return;
+        };
         self.pending -= 1;
+        self.last_starts = [(request.kind, now), self.last_starts[0]];
         let delay = self.delay;
         // The controller chooses a transaction while the last write is in progress, but memory
         // performs one at a time.
@@ -327,6 +360,10 @@ impl Controller {
                     // The thread does not wait for memory.
                     self.ending.push((request, start + INVALIDATE_TO_END));
                 }
+            }
+            Transaction::Io if request.threads == 0 => {
+                self.free_at = now + 1;
+                self.next_io_at = now + TRANSACTION_BUSY;
             }
             Transaction::Io => {
                 self.write(start);
@@ -376,8 +413,10 @@ impl Controller {
     }
 
     /// Returns whether a request waits for another transaction of its line, or for its turn.
-    fn is_blocked(&self, request: &Request, now: u64) -> bool {
+    fn is_blocked(&self, request: &Request, now: u64, network: &Network) -> bool {
         match request.kind {
+            Transaction::Flush if self.last_set.0 == set_of(request.line) && self.last_set.1 > now => true,
+            Transaction::Flush if network.responses_of(self.core, now) >= RESPONSES_WAITING => true,
             Transaction::Instruction => self.next_line_at > now,
             Transaction::Io => self.next_io_at > now,
             Transaction::StoreMiss | Transaction::LoadMiss if self.set_is_busy(set_of(request.line), now) => true,
@@ -413,7 +452,7 @@ impl Controller {
         self.coming.retain(|&(_, until)| until > now);
         let can_start = |queue: &Ring<Request, 32>| {
             let front = queue.front();
-            front.is_some_and(|request| request.from <= now && !self.is_blocked(request, now))
+            front.is_some_and(|request| request.from <= now && !self.is_blocked(request, now, network))
         };
         let Some(number) = self.queues.iter().position(can_start) else {
             return;
@@ -423,6 +462,7 @@ impl Controller {
         };
         self.pending -= 1;
         self.free_at = now + 1;
+        self.last_starts = [(request.kind, now), self.last_starts[0]];
         let line = request.line;
         let asks = Asks {
             core: self.core,
@@ -440,6 +480,7 @@ impl Controller {
             Transaction::Flush => {
                 if data.find(line) {
                     self.writes += 1;
+                    self.last_set = (set_of(line), now + FLUSH_TO_NEXT);
                     network.flush(asks, line);
                 }
                 return;
@@ -455,8 +496,12 @@ impl Controller {
                 request.short = true;
                 now + INVALIDATE_TO_END
             }
+            Transaction::Io if request.threads == 0 => {
+                self.next_io_at = network.write_io(asks);
+                return;
+            }
             Transaction::Io => {
-                self.next_io_at = network.io(asks);
+                self.next_io_at = network.read_io(asks);
                 self.next_io_at
             }
             Transaction::Instruction => {
@@ -490,21 +535,30 @@ impl Controller {
         self.memory_free_at = start + WRITE_BUSY + self.delay;
     }
 
+    /// Returns the first cycle in which a request can start, apart from other transactions.
+    #[inline]
+    fn turn(&self, request: &Request) -> u64 {
+        match request.kind {
+            Transaction::Instruction => request.from.max(self.next_line_at),
+            Transaction::Io => request.from.max(self.next_io_at),
+            Transaction::StoreMiss
+            | Transaction::LoadMiss
+            | Transaction::Replacement
+            | Transaction::Flush
+            | Transaction::Invalidate => request.from,
+        }
+    }
+
     /// Returns the next cycle with an event of the controller.
     pub fn next_event(&self) -> u64 {
         let mut next = self.ending.front().map_or(u64::MAX, |&(_, end)| end);
         if self.pending != 0 {
-            let turn = |kind| match kind {
-                Transaction::Instruction => self.next_line_at,
-                Transaction::Io => self.next_io_at,
-                Transaction::StoreMiss
-                | Transaction::LoadMiss
-                | Transaction::Replacement
-                | Transaction::Flush
-                | Transaction::Invalidate => 0,
-            };
-            let from = |r: &Request| r.from.max(turn(r.kind));
-            let first = self.queues.iter().filter_map(|q| q.front()).map(from).min();
+            let first = self
+                .queues
+                .iter()
+                .filter_map(Ring::front)
+                .map(|request| self.turn(request))
+                .min();
             next = next.min(first.unwrap_or(u64::MAX).max(self.free_at));
         }
         next

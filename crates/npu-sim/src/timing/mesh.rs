@@ -2,18 +2,22 @@
 //! (`docs/machine/several-cores.md`).
 //!
 //! A message goes along its row first and then along its column. Its flits follow each other
-//! through a link, one a cycle. The hardware interleaves virtual networks flit by flit; the model
-//! neglects that they slow each other down, and the links that short messages occupy.
+//! through a link, one a cycle. The hardware interleaves the flits of virtual networks; in the model,
+//! the message that comes first passes first. The model neglects the links that short messages
+//! occupy.
 
 use super::resource::Resource;
 use super::trip::{Place, Trip};
 use crate::topology::{CORE_LIMIT, Topology};
 use npu_mc::machine;
 
-/// The number of directions in which links leave a router: to the four neighbors and to its tile.
-const DIRECTIONS: u32 = 5;
+/// The number of links of a router: those to the four neighbors and to its tile, and the one from
+/// its tile.
+const DIRECTIONS: u32 = 6;
 /// The direction to the tile of the router.
 const LOCAL: u32 = 4;
+/// The link from the tile to its router.
+const ENTRY: u32 = 5;
 /// Cycles of a message of one flit, apart from its hops; the first half passes before the first
 /// link.
 pub(super) const MESSAGE: u64 = machine::MESSAGE_CYCLES as u64;
@@ -54,8 +58,8 @@ pub(super) struct Mesh {
     hop_delay: u64,
     /// The cycles for which a flit occupies a link.
     link_cycles: u64,
-    /// The links, by tile of origin, direction and virtual network.
-    links: Vec<[Resource; NETS]>,
+    /// The links, by tile of origin and direction.
+    links: Vec<Resource>,
     /// The number of messages that left their tile, and the cycles that messages waited for links.
     pub messages: u64,
     pub waited: u64,
@@ -80,7 +84,7 @@ impl Mesh {
             topology: Topology::default(),
             hop_delay: hop_delay.into(),
             link_cycles: link_cycles.into(),
-            links: vec![Default::default(); CORE_LIMIT * DIRECTIONS as usize],
+            links: vec![Resource::default(); CORE_LIMIT * DIRECTIONS as usize],
             messages: 0,
             waited: 0,
             flits: vec![0; CORE_LIMIT * DIRECTIONS as usize],
@@ -116,11 +120,13 @@ impl Mesh {
     }
 
     /// Moves the trip from the start of a message to the arrival of its last flit. Tile numbers
-    /// wrap.
-    pub fn send(&mut self, message: Message, trip: &mut Trip, past: u64) {
+    /// wrap. Returns the cycles that the message waited for links.
+    pub fn send(&mut self, message: Message, trip: &mut Trip, past: u64) -> u64 {
+        let before = self.waited;
         let tiles = self.topology.tiles();
         let (mut at, to) = (message.from % tiles, message.to % tiles);
         self.messages += u64::from(at != to);
+        self.pass(at, ENTRY, message, trip, past);
         trip.spend(Place::Network, MESSAGE / 2);
         while at != to {
             let (direction, next) = step(&self.topology, at, to);
@@ -131,21 +137,22 @@ impl Mesh {
         self.pass(at, LOCAL, message, trip, past);
         let rest = u64::from(message.flits.saturating_sub(1)) * self.link_cycles;
         trip.spend(Place::Network, MESSAGE - MESSAGE / 2 + rest);
+        self.waited - before
     }
 
     /// Waits until the link is free for all flits of the message.
     fn pass(&mut self, at: u32, direction: u32, message: Message, trip: &mut Trip, past: u64) {
         let link = (at * DIRECTIONS + direction) as usize;
-        let (Some(nets), Some(flits)) = (self.links.get_mut(link), self.flits.get_mut(link)) else {
+        let (Some(resource), Some(flits)) = (self.links.get_mut(link), self.flits.get_mut(link)) else {
             // Every tile has its links.
             return;
         };
         *flits += u64::from(message.flits);
         let taken = if message.flits > machine::WORD_FLITS {
             let length = u64::from(message.flits) * self.link_cycles;
-            nets[message.net as usize].take(trip.at, length, past)
-        } else if direction == LOCAL && message.net == Net::Service {
-            nets.iter().map(|net| net.free_at(trip.at)).max().unwrap_or(trip.at)
+            resource.take(trip.at, length, past)
+        } else if direction == LOCAL && matches!(message.net, Net::Service | Net::Request) {
+            resource.free_at(trip.at)
         } else {
             trip.at
         };

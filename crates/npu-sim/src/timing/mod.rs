@@ -209,6 +209,7 @@ impl Timing {
             core.now = self.end;
             if self.network.shared {
                 core.data.share();
+                core.controller.share();
                 core.now += start;
             }
             core.counters.functions = Functions::new(&self.symbols);

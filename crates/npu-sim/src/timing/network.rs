@@ -84,6 +84,9 @@ pub(super) struct Network {
     turns: Vec<Resource>,
     /// The senders of each tile, by unit and virtual network.
     senders: Vec<[[Resource; NETS]; UNITS]>,
+    /// The messages that the core of each tile sends on the response network: the cycle in which they
+    /// reach its network interface, and the cycle in which they have left it.
+    responses: Vec<Vec<(u64, u64)>>,
     memory: MemoryTile,
     /// The tile of each core.
     tiles: Vec<u32>,
@@ -111,6 +114,7 @@ impl Network {
             second_level_delay: config.second_level_delay.into(),
             turns: vec![Resource::default(); CORE_LIMIT],
             senders: vec![Default::default(); CORE_LIMIT],
+            responses: vec![Vec::new(); CORE_LIMIT],
             memory: MemoryTile::new(config.memory_delay),
             tiles: Vec::new(),
             messages: Default::default(),
@@ -198,6 +202,14 @@ impl Network {
         Some(losses.remove(place))
     }
 
+    /// Returns the number of messages of the response network that wait in the network interface of
+    /// `core` in cycle `now`.
+    pub fn responses_of(&self, core: usize, now: u64) -> usize {
+        let responses = &self.responses[self.tile(core) as usize % CORE_LIMIT];
+        let waits = |&&(queued, left): &&(u64, u64)| queued < now && now <= left;
+        responses.iter().filter(waits).count()
+    }
+
     /// Sends a message to one destination, or to the last of several, when its sender is free.
     fn send(&mut self, unit: Unit, message: Message, trip: &mut Trip, past: u64) {
         self.send_to(unit, message, LAST_DESTINATION, trip, past);
@@ -211,9 +223,16 @@ impl Network {
     fn send_to(&mut self, unit: Unit, message: Message, after: u64, trip: &mut Trip, past: u64) {
         let tile = message.from as usize % CORE_LIMIT;
         let sender = &mut self.senders[tile][unit as usize][message.net as usize];
-        let taken = sender.take(trip.at, u64::from(message.flits) + after, past);
+        let (queued, length) = (trip.at, u64::from(message.flits) + after);
+        let taken = sender.take(queued, length, past);
         trip.stay(Place::Link, taken);
-        self.mesh.send(message, trip, past);
+        let waited = self.mesh.send(message, trip, past);
+        if unit == Unit::Core && message.net == Net::Response {
+            // A message that waits for a link stays in the network interface.
+            let responses = &mut self.responses[tile];
+            responses.retain(|&(_, left)| left >= past);
+            responses.push((queued, taken + length + waited));
+        }
     }
 
     /// Returns the cycle in which `core` takes a message about a line that arrives in cycle `at`.
@@ -250,7 +269,7 @@ impl Network {
             line,
             kind,
             LINE_TO_MESSAGE,
-            Net::Service,
+            Net::Forward,
             self.topology().memory_tile(),
         );
     }
@@ -549,24 +568,36 @@ impl Network {
         self.queue_write(asks.core, line, trip);
     }
 
-    /// Performs an access to I/O space. Returns the cycle in which it has ended.
-    pub fn io(&mut self, asks: Asks) -> u64 {
-        let tile = self.tile(asks.core);
-        let mut trip = Trip::new(asks.start + REQUEST_TO_MESSAGE);
-        let there = Message {
-            from: tile,
-            to: self.topology().host_tile(),
-            net: Net::Service,
-            flits: WITH_WORD,
-        };
-        self.send(Unit::Core, there, &mut trip, asks.now);
+    /// Reads from I/O space. Returns the cycle in which the read has ended.
+    pub fn read_io(&mut self, asks: Asks) -> u64 {
+        let (there, mut trip) = self.send_io(asks);
         let back = Message {
-            from: self.topology().host_tile(),
-            to: tile,
+            from: there.to,
+            to: there.from,
             ..there
         };
         self.send(Unit::Service, back, &mut trip, asks.now);
         trip.at + IO_TO_END
+    }
+
+    /// Writes to I/O space. Returns the cycle in which the next access can start: the core does not
+    /// wait for the host.
+    pub fn write_io(&mut self, asks: Asks) -> u64 {
+        self.send_io(asks);
+        asks.start + u64::from(WITH_WORD) + LAST_DESTINATION
+    }
+
+    /// Sends a message of an access to I/O space to the host.
+    fn send_io(&mut self, asks: Asks) -> (Message, Trip) {
+        let mut trip = Trip::new(asks.start + REQUEST_TO_MESSAGE);
+        let message = Message {
+            from: self.tile(asks.core),
+            to: self.topology().host_tile(),
+            net: Net::Service,
+            flits: WITH_WORD,
+        };
+        self.send(Unit::Core, message, &mut trip, asks.now);
+        (message, trip)
     }
 
     /// Returns the cycle in which the arrival of a thread at a barrier, which `core` sends in cycle
@@ -865,7 +896,7 @@ mod tests {
         assert_eq!(network.give_back(asks(1, 1000), LINE, true), 1000 + 3 + 18 + 2 + 10);
         assert_eq!(network.give_back(asks(1, 2000), LINE, false), 2000 + 3 + 10 + 2 + 10);
         // The host is in tile 14, five hops from tile 0.
-        assert_eq!(network.io(asks(0, 5000)), 5000 + 3 + 17 + 17 + IO_TO_END);
+        assert_eq!(network.read_io(asks(0, 5000)), 5000 + 3 + 17 + 17 + IO_TO_END);
         assert_eq!(network.arrival(0, 5, 6000), 6000 + 7 + 4);
         assert_eq!(network.reaches(5, 1, 6000, 6000), 6000 + 7 + RELEASE_TO_ISSUE);
     }
