@@ -36,12 +36,12 @@ fn hold(strategy: Strategy, cases: u64) {
 
 #[test]
 fn scalars() {
-    hold(Strategy::Scalars, 2000);
+    hold(Strategy::Scalars, 1500);
 }
 
 #[test]
 fn vectors() {
-    hold(Strategy::Vectors, 1500);
+    hold(Strategy::Vectors, 1200);
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn never_panics() {
     // The generator queries Cranelift for types that it cannot compute; Cranelift panics, and the
     // generator catches the panic.
     silence_caught();
-    let all = super::hold(Strategy::Anything, 20_000);
+    let all = super::hold(Strategy::Anything, 15_000);
     let refused = all.iter().filter(|seen| seen.refused > 0).count();
     let (count, compiled) = (all.len(), all.len() - refused);
     let counts = format!("{compiled} compiled, {refused} refused");
