@@ -1,6 +1,7 @@
 //! Several cores with shared memory.
 
 use super::common::Golden;
+use super::mesh::END;
 use npu_link::{Placement, link};
 use npu_mc::asm::{Options, assemble};
 use npu_mc::machine;
@@ -140,6 +141,34 @@ fn one_core_takes_the_cycles_of_the_hardware_whatever_a_hop_takes() {
 
 /// The path of a line from memory, compared with the formula of docs/machine/several-cores.md for a
 /// load whose line is nowhere.
+#[test]
+fn writes_for_which_no_thread_waits_do_not_overflow_a_queue() {
+    let console = format!(
+        "moveih s3, {}\nmoveil s3, {}\n",
+        machine::CONSOLE_DATA >> 16,
+        machine::CONSOLE_DATA & 0xffff
+    );
+    let line = "movei s3, 2047\nstore32 s3, 1(s3)\naddi s3, s3, 1\n".to_owned();
+    let writes = [
+        console + &"store32 s9, (s3)\n".repeat(40),
+        line + &"flush s3\n".repeat(40),
+    ];
+    for (write, cores) in writes.iter().flat_map(|write| [(write, 1), (write, 2)]) {
+        let system = System {
+            cores,
+            threads: 8,
+            memory_delay: 40,
+            ..System::alone()
+        };
+        let (report, ..) = run_program(&format!("{write}{END}"), system, |_| false);
+        assert!(
+            report.cycles > 40 * 8 * 2,
+            "{} cycles, {cores} cores: {write}",
+            report.cycles
+        );
+    }
+}
+
 #[test]
 fn a_miss_takes_the_way_over_home_and_memory() {
     for (tile, hops) in [(0, 6), (5, 4), (14, 1)] {
