@@ -49,6 +49,7 @@ mod report;
 mod request;
 mod resource;
 mod second_level;
+mod service;
 mod sink;
 mod snapshot;
 mod trip;

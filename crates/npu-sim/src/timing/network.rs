@@ -30,14 +30,13 @@ use std::collections::BTreeMap;
 const SHORT: u32 = 1;
 const WITH_LINE: u32 = machine::LINE_FLITS;
 const WITH_EVICTED_LINE: u32 = machine::EVICTED_LINE_FLITS;
-const WITH_WORD: u32 = machine::WORD_FLITS;
 
 // Cycles.
 /// Cycles for which a sender is occupied in addition to the flits of a message, before it sends a
 /// copy to the next destination, and after the last one.
 const NEXT_DESTINATION: u64 = machine::NEXT_DESTINATION as u64;
-const LAST_DESTINATION: u64 = machine::LAST_DESTINATION as u64;
-const REQUEST_TO_MESSAGE: u64 = machine::REQUEST_TO_MESSAGE as u64;
+pub(super) const LAST_DESTINATION: u64 = machine::LAST_DESTINATION as u64;
+pub(super) const REQUEST_TO_MESSAGE: u64 = machine::REQUEST_TO_MESSAGE as u64;
 const MESSAGE_TO_FILL: u64 = machine::MESSAGE_TO_FILL as u64;
 const ACK_TO_FILL: u64 = machine::ACK_TO_FILL as u64;
 const FORWARD_TO_ANSWER: u64 = machine::FORWARD_TO_ANSWER as u64;
@@ -47,20 +46,16 @@ const DIRECTORY_BUSY: u64 = machine::DIRECTORY_BUSY as u64;
 const MEMORY_ANSWER: u64 = machine::MEMORY_ANSWER as u64;
 const NEXT_START: u64 = machine::CORE_START as u64;
 const WRITE_TO_ACK: u64 = machine::MEMORY_ACKNOWLEDGMENT as u64;
-const IO_TO_END: u64 = machine::IO_MESSAGE_TO_END as u64;
 /// Cycles from the start of an instruction miss to its message.
 const LINE_TO_MESSAGE: u64 = machine::LINE_REQUEST_TO_MESSAGE as u64;
 /// Cycles from the arrival of an instruction line to its fill.
 const LINE_MESSAGE_TO_FILL: u64 = machine::LINE_MESSAGE_TO_FILL as u64;
-/// Cycles from a release that a sync master sends to the issue of the next instruction, apart from
-/// its message.
-const RELEASE_TO_ISSUE: u64 = machine::RELEASE_TO_ISSUE as u64;
 /// More hops than any request has, for what follows all requests that arrive in one cycle.
 const LAST: u64 = u64::MAX;
 
 /// The unit of a tile that sends a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Unit {
+pub(super) enum Unit {
     Core,
     Directory,
     /// Memory, the host, or a sync master.
@@ -149,7 +144,7 @@ impl Network {
         number * NEXT_START + self.mesh.hops(self.topology().host_tile(), tile)
     }
 
-    fn tile(&self, core: usize) -> u32 {
+    pub fn tile(&self, core: usize) -> u32 {
         self.tiles.get(core).copied().unwrap_or_default()
     }
 
@@ -211,12 +206,12 @@ impl Network {
     }
 
     /// Sends a message to one destination, or to the last of several, when its sender is free.
-    fn send(&mut self, unit: Unit, message: Message, trip: &mut Trip, past: u64) {
+    pub fn send(&mut self, unit: Unit, message: Message, trip: &mut Trip, past: u64) {
         self.send_to(unit, message, LAST_DESTINATION, trip, past);
     }
 
     /// Sends a message. The same sender sends another copy of it next.
-    fn send_copy(&mut self, unit: Unit, message: Message, trip: &mut Trip, past: u64) {
+    pub fn send_copy(&mut self, unit: Unit, message: Message, trip: &mut Trip, past: u64) {
         self.send_to(unit, message, NEXT_DESTINATION, trip, past);
     }
 
@@ -568,66 +563,6 @@ impl Network {
         self.queue_write(asks.core, line, trip);
     }
 
-    /// Reads from I/O space. Returns the cycle in which the read has ended.
-    pub fn read_io(&mut self, asks: Asks) -> u64 {
-        let (there, mut trip) = self.send_io(asks);
-        let back = Message {
-            from: there.to,
-            to: there.from,
-            ..there
-        };
-        self.send(Unit::Service, back, &mut trip, asks.now);
-        trip.at + IO_TO_END
-    }
-
-    /// Writes to I/O space. Returns the cycle in which the next access can start: the core does not
-    /// wait for the host.
-    pub fn write_io(&mut self, asks: Asks) -> u64 {
-        self.send_io(asks);
-        asks.start + u64::from(WITH_WORD) + LAST_DESTINATION
-    }
-
-    /// Sends a message of an access to I/O space to the host.
-    fn send_io(&mut self, asks: Asks) -> (Message, Trip) {
-        let mut trip = Trip::new(asks.start + REQUEST_TO_MESSAGE);
-        let message = Message {
-            from: self.tile(asks.core),
-            to: self.topology().host_tile(),
-            net: Net::Service,
-            flits: WITH_WORD,
-        };
-        self.send(Unit::Core, message, &mut trip, asks.now);
-        (message, trip)
-    }
-
-    /// Returns the cycle in which the arrival of a thread at a barrier, which `core` sends in cycle
-    /// `now`, reaches the sync master of `tile`.
-    pub fn arrival(&mut self, core: usize, tile: u32, now: u64) -> u64 {
-        let mut trip = Trip::new(now);
-        let message = Message {
-            from: self.tile(core),
-            to: tile,
-            net: Net::Service,
-            flits: WITH_WORD,
-        };
-        self.send_copy(Unit::Core, message, &mut trip, now);
-        trip.at
-    }
-
-    /// Returns the cycle in which threads of `core` issue again after a release that the sync master
-    /// of `tile` sends in cycle `at`; the current cycle is `now`.
-    pub fn reaches(&mut self, tile: u32, core: usize, at: u64, now: u64) -> u64 {
-        let mut trip = Trip::new(at);
-        let message = Message {
-            from: tile,
-            to: self.tile(core),
-            net: Net::Service,
-            flits: WITH_WORD,
-        };
-        self.send_copy(Unit::Service, message, &mut trip, now);
-        trip.at + RELEASE_TO_ISSUE
-    }
-
     /// Invalidates a line in `cores`, beginning in cycle `from`; returns the cycles in which their
     /// acknowledgments reach tile `to`, in order.
     fn invalidate(
@@ -890,14 +825,10 @@ mod tests {
     }
 
     #[test]
-    fn evictions_and_io_take_their_ways() {
+    fn evictions_go_to_the_home_and_are_acknowledged() {
         let mut network = network();
         // 9 flits to the home, 2 there, and the acknowledgment.
         assert_eq!(network.give_back(asks(1, 1000), LINE, true), 1000 + 3 + 18 + 2 + 10);
         assert_eq!(network.give_back(asks(1, 2000), LINE, false), 2000 + 3 + 10 + 2 + 10);
-        // The host is in tile 14, five hops from tile 0.
-        assert_eq!(network.read_io(asks(0, 5000)), 5000 + 3 + 17 + 17 + IO_TO_END);
-        assert_eq!(network.arrival(0, 5, 6000), 6000 + 7 + 4);
-        assert_eq!(network.reaches(5, 1, 6000, 6000), 6000 + 7 + RELEASE_TO_ISSUE);
     }
 }

@@ -4,6 +4,7 @@ mod coherence;
 mod common;
 mod facts;
 mod faults;
+mod flushes;
 mod golden_fp;
 mod golden_run;
 mod golden_timing;
