@@ -1,0 +1,494 @@
+//! The loops over work-groups and subgroups around a work-item function, as scalar CLIF.
+//!
+//! Rows of work-groups (equal y and z) are processed one after another, so no division is needed
+//! to find the number of a work-group. In a row, units of work are handed out by stride. A unit is
+//! a subgroup if the work-items of a group are independent, and a whole work-group otherwise.
+
+use crate::builtins::{self, Builtin, Extent};
+use crate::{Error, Options};
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{
+    AbiParam, AliasRegionData, Block, BlockArg, Function, Inst, InstBuilder, MemFlagsData, Opcode, Value, types,
+};
+use cranelift_naplespu::intrinsics;
+use npu_mc::machine::SCRATCHPAD_SPACE;
+
+/// The parameters of a dispatch function after those of its kernel, all `i32`.
+///
+/// The first three are the work-groups of the dispatch in x, y and z. `place` is the number of
+/// this core among the `places` cores that take part, and `threads` the number of threads of each
+/// core that take part, from thread 0.
+pub const DISPATCH_PARAMS: [&str; 6] = ["count_x", "count_y", "count_z", "place", "places", "threads"];
+
+/// Number of barriers of a sync master, which the low bits of a barrier number select (manual of
+/// the machine, "Barriers").
+const BARRIERS_OF_MASTER: i64 = 32;
+
+/// Largest number of work-items of a work-group; [`divide`] relies on it.
+const MAX_WORK_ITEMS: u64 = 1 << 16;
+
+/// Returns whether the work-items of a work-group have to be executed at the same time: the kernel
+/// has barriers or workgroup memory. Then a work-group must not have more work-items than the
+/// threads of a core execute at once.
+pub fn needs_group(kernel: &Function, options: &Options) -> bool {
+    options.workgroup_bytes > 0
+        || all_insts(kernel)
+            .into_iter()
+            .any(|inst| matches!(builtins::called(kernel, inst), Some(Ok(Builtin::Barrier))))
+}
+
+/// Values that all work-items of a thread share; they dominate the body of the kernel.
+struct Frame {
+    counts: [Value; 3],
+    group: [Value; 3],
+    subgroup: Value,
+    /// Number of threads that execute a work-group, minus one.
+    last_thread: Value,
+    barrier: Value,
+}
+
+/// Returns the dispatch function of a kernel, still for one work-item at a time in each lane.
+pub fn expand(kernel: &Function, options: &Options) -> Result<Function, Error> {
+    check(kernel, options)?;
+    let together = needs_group(kernel, options);
+    let mut func = kernel.clone();
+    let Some(body) = func.layout.entry_block() else {
+        return Err(Error::Internal {
+            function: kernel.name.to_string(),
+            expected: "an entry block",
+        });
+    };
+    let old_params = func.dfg.block_params(body).to_vec();
+    func.dfg.detach_block_params(body);
+    let entry = func.dfg.make_block();
+    func.layout.insert_block(entry, body);
+    for &old in &old_params {
+        let new = func.dfg.append_block_param(entry, types::I32);
+        func.dfg.change_to_alias(old, new);
+    }
+    let extra: Vec<Value> = DISPATCH_PARAMS
+        .iter()
+        .map(|_| {
+            func.signature.params.push(AbiParam::new(types::I32));
+            func.dfg.append_block_param(entry, types::I32)
+        })
+        .collect();
+    let mut loops = Loops {
+        func: &mut func,
+        calls: intrinsics::Builder::new(),
+        options,
+        together,
+    };
+    let (frame, latch) = loops.build(entry, body, &extra)?;
+    expand_builtins(&mut func, &frame, latch, options)?;
+    Ok(func)
+}
+
+fn check(kernel: &Function, options: &Options) -> Result<(), Error> {
+    let function = kernel.name.to_string();
+    if !kernel.signature.returns.is_empty() {
+        return Err(Error::Results(function));
+    }
+    if let Some(param) = kernel.signature.params.iter().find(|param| param.value_type != types::I32) {
+        return Err(Error::Parameter {
+            function,
+            ty: param.value_type,
+        });
+    }
+    let items: u64 = options
+        .workgroup_size
+        .iter()
+        .fold(1, |items: u64, &size| items.saturating_mul(size.into()));
+    if items == 0 || items > MAX_WORK_ITEMS {
+        return Err(Error::WorkgroupSize(items));
+    }
+    if options.workgroup_bytes > 1 << 16 {
+        return Err(Error::WorkgroupMemory(options.workgroup_bytes));
+    }
+    Ok(())
+}
+
+struct Loops<'a> {
+    func: &'a mut Function,
+    calls: intrinsics::Builder,
+    options: &'a Options,
+    together: bool,
+}
+
+impl Loops<'_> {
+    /// Builds the loops and returns the values for the body, and the block to which the body
+    /// returns.
+    fn build(&mut self, entry: Block, body: Block, extra: &[Value]) -> Result<(Frame, Block), Error> {
+        let &[count_x, count_y, count_z, place, places, threads] = extra else {
+            return Err(self.internal("six parameters"));
+        };
+        let subgroups = i64::from(self.options.subgroups());
+        let [row_z, row_y, units, unit, start, work, latch, next_unit, next_y, next_z, done] =
+            std::array::from_fn(|_| self.func.dfg.make_block());
+        for block in [row_z, row_y, units, unit, start, work] {
+            self.func.layout.insert_block(block, body);
+        }
+        for block in [latch, next_unit, next_y, next_z, done] {
+            self.func.layout.append_block(block);
+        }
+        // Values in the entry.
+        let thread = self.intrinsic(entry, "thread_id", &[])?;
+        let tile = self.intrinsic(entry, "tile_id", &[])?;
+        let mut cursor = FuncCursor::new(self.func).at_bottom(entry);
+        let all_threads = cursor.ins().imul(place, threads);
+        let (first, step, size) = if self.together {
+            (place, places, 1)
+        } else {
+            (
+                cursor.ins().iadd(all_threads, thread),
+                cursor.ins().imul(places, threads),
+                subgroups,
+            )
+        };
+        let subgroups = cursor.ins().iconst(types::I32, subgroups);
+        let size_value = cursor.ins().iconst(types::I32, size);
+        let row_units = cursor.ins().imul(count_x, size_value);
+        let used = cursor.ins().umin(threads, subgroups);
+        let one = cursor.ins().iconst(types::I32, 1);
+        let zero = cursor.ins().iconst(types::I32, 0);
+        let last_thread = cursor.ins().isub(used, one);
+        let barriers = cursor.ins().iconst(types::I32, BARRIERS_OF_MASTER);
+        let barrier = cursor.ins().imul(tile, barriers);
+        let idle = cursor.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, thread, threads);
+        let spare = cursor.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, thread, subgroups);
+        let idle = if self.together {
+            cursor.ins().bor(idle, spare)
+        } else {
+            idle
+        };
+        cursor.ins().brif(idle, done, &[], row_z, &[zero.into(), first.into()]);
+
+        let [z, first_of_z] = self.params(row_z);
+        self.test(row_z, IntCC::UnsignedLessThan, (z, count_z), (row_y, &[zero, first_of_z]), (done, &[]));
+        let [y, first_of_y] = self.params(row_y);
+        self.test(
+            row_y,
+            IntCC::UnsignedLessThan,
+            (y, count_y),
+            (units, &[first_of_y]),
+            (next_z, &[first_of_y]),
+        );
+        let [number] = self.params(units);
+        self.test(units, IntCC::UnsignedLessThan, (number, row_units), (unit, &[]), (next_y, &[]));
+        // A unit.
+        let mut cursor = FuncCursor::new(self.func).at_bottom(unit);
+        let (x, subgroup) = if self.together {
+            (number, thread)
+        } else if size == 1 {
+            (number, zero)
+        } else {
+            let x = cursor.ins().udiv(number, size_value);
+            let whole = cursor.ins().imul(x, size_value);
+            (x, cursor.ins().isub(number, whole))
+        };
+        cursor.ins().jump(start, &[]);
+        let frame = Frame {
+            counts: [count_x, count_y, count_z],
+            group: [x, y, z],
+            subgroup,
+            last_thread,
+            barrier,
+        };
+        self.start_group(start, work, (thread, last_thread, barrier))?;
+        self.enter_body(work, body, latch, subgroup);
+        // After the body.
+        if self.together {
+            self.barrier(latch, &frame)?;
+        }
+        let mut cursor = FuncCursor::new(self.func).at_bottom(latch);
+        cursor.ins().jump(next_unit, &[]);
+        let mut cursor = FuncCursor::new(self.func).at_bottom(next_unit);
+        let next = cursor.ins().iadd(number, step);
+        cursor.ins().jump(units, &[next.into()]);
+        let mut cursor = FuncCursor::new(self.func).at_bottom(next_y);
+        let (next, rest) = (cursor.ins().iadd(y, one), cursor.ins().isub(number, row_units));
+        cursor.ins().jump(row_y, &[next.into(), rest.into()]);
+        let [rest] = self.params(next_z);
+        let mut cursor = FuncCursor::new(self.func).at_bottom(next_z);
+        let next = cursor.ins().iadd(z, one);
+        cursor.ins().jump(row_z, &[next.into(), rest.into()]);
+        FuncCursor::new(self.func).at_bottom(done).ins().return_(&[]);
+        Ok((frame, latch))
+    }
+
+    /// Zeroes workgroup memory and waits until it is zero.
+    fn start_group(&mut self, start: Block, work: Block, group: (Value, Value, Value)) -> Result<(), Error> {
+        let (thread, last_thread, barrier) = group;
+        let words = i64::from(self.options.workgroup_bytes.div_ceil(4));
+        if words == 0 {
+            FuncCursor::new(self.func).at_bottom(start).ins().jump(work, &[]);
+            return Ok(());
+        }
+        let [zeroing, zeroed] = std::array::from_fn(|_| self.func.dfg.make_block());
+        self.func.layout.insert_block(zeroing, work);
+        self.func.layout.insert_block(zeroed, work);
+        let region = self.func.dfg.alias_regions.insert(AliasRegionData {
+            user_id: SCRATCHPAD_SPACE,
+            description: "scratchpad".into(),
+        });
+        let mut cursor = FuncCursor::new(self.func).at_bottom(start);
+        let bytes = cursor.ins().iconst(types::I32, words * 4);
+        let shift = cursor.ins().iconst(types::I32, 2);
+        let first = cursor.ins().ishl(thread, shift);
+        let all = cursor.ins().ishl(last_thread, shift);
+        let step = cursor.ins().iadd_imm_s(all, 4);
+        let zero = cursor.ins().iconst(types::I32, 0);
+        cursor.ins().jump(zeroing, &[first.into()]);
+        let [address] = self.params(zeroing);
+        let mut cursor = FuncCursor::new(self.func).at_bottom(zeroing);
+        let write = cursor.ins().icmp(IntCC::UnsignedLessThan, address, bytes);
+        let store = cursor.func.dfg.make_block();
+        cursor.func.layout.insert_block(store, zeroed);
+        cursor.ins().brif(write, store, &[], zeroed, &[]);
+        let mut cursor = FuncCursor::new(self.func).at_bottom(store);
+        let flags = MemFlagsData::trusted().with_alias_region(Some(region));
+        cursor.ins().store(flags, zero, address, 0);
+        let next = cursor.ins().iadd(address, step);
+        cursor.ins().jump(zeroing, &[next.into()]);
+        self.intrinsic_at(zeroed, "barrier", &[barrier, last_thread])?;
+        FuncCursor::new(self.func).at_bottom(zeroed).ins().jump(work, &[]);
+        Ok(())
+    }
+
+    /// Enters the body for the lanes that have a work-item.
+    fn enter_body(&mut self, work: Block, body: Block, latch: Block, subgroup: Value) {
+        let (lanes, items) = (self.options.lanes, self.options.work_items());
+        let mut cursor = FuncCursor::new(self.func).at_bottom(work);
+        if items.is_multiple_of(lanes) {
+            cursor.ins().jump(body, &[]);
+            return;
+        }
+        let index = local_index(&mut cursor, subgroup, lanes);
+        let items = cursor.ins().iconst(types::I32, i64::from(items));
+        let inside = cursor.ins().icmp(IntCC::UnsignedLessThan, index, items);
+        cursor.ins().brif(inside, body, &[], latch, &[]);
+    }
+
+    fn barrier(&mut self, block: Block, frame: &Frame) -> Result<(), Error> {
+        self.intrinsic_at(block, "barrier", &[frame.barrier, frame.last_thread])?;
+        Ok(())
+    }
+
+    fn intrinsic(&mut self, block: Block, name: &str, args: &[Value]) -> Result<Value, Error> {
+        let value = self.intrinsic_at(block, name, args)?;
+        value.ok_or_else(|| self.internal("the result of an intrinsic"))
+    }
+
+    fn intrinsic_at(&mut self, block: Block, name: &str, args: &[Value]) -> Result<Option<Value>, Error> {
+        let mut cursor = FuncCursor::new(self.func).at_bottom(block);
+        let value = self.calls.call(cursor.ins(), name, args);
+        value.map_err(|_| self.internal("an intrinsic of the machine"))
+    }
+
+    fn params<const N: usize>(&mut self, block: Block) -> [Value; N] {
+        std::array::from_fn(|_| self.func.dfg.append_block_param(block, types::I32))
+    }
+
+    fn test(
+        &mut self,
+        block: Block,
+        condition: IntCC,
+        (x, y): (Value, Value),
+        (then, then_args): (Block, &[Value]),
+        (other, other_args): (Block, &[Value]),
+    ) {
+        let args = |values: &[Value]| -> Vec<BlockArg> { values.iter().map(|&value| value.into()).collect() };
+        let mut cursor = FuncCursor::new(self.func).at_bottom(block);
+        let holds = cursor.ins().icmp(condition, x, y);
+        cursor.ins().brif(holds, then, &args(then_args), other, &args(other_args));
+    }
+
+    fn internal(&self, expected: &'static str) -> Error {
+        Error::Internal {
+            function: self.func.name.to_string(),
+            expected,
+        }
+    }
+}
+
+/// Emits the number of the work-item of the lane in its work-group.
+fn local_index(cursor: &mut FuncCursor<'_>, subgroup: Value, lanes: u32) -> Value {
+    if lanes == 1 {
+        return subgroup;
+    }
+    let shift = cursor.ins().iconst(types::I32, i64::from(lanes.trailing_zeros()));
+    let base = cursor.ins().ishl(subgroup, shift);
+    let lane = call_lane_id(cursor);
+    cursor.ins().iadd(base, lane)
+}
+
+/// Emits a call of the built-in function `lane_id`, which the pass on lanes replaces.
+fn call_lane_id(cursor: &mut FuncCursor<'_>) -> Value {
+    use cranelift_codegen::ir::{ExtFuncData, ExternalName, Signature};
+    use cranelift_codegen::isa::CallConv;
+    let mut signature = Signature::new(CallConv::SystemV);
+    signature.returns.push(AbiParam::new(types::I32));
+    let signature = cursor.func.import_signature(signature);
+    let callee = cursor.func.import_function(ExtFuncData {
+        name: ExternalName::testcase(format!("{}lane_id", builtins::PREFIX)),
+        signature,
+        colocated: false,
+        patchable: false,
+    });
+    let call = cursor.ins().call(callee, &[]);
+    cursor.func.dfg.first_result(call)
+}
+
+fn all_insts(func: &Function) -> Vec<Inst> {
+    let blocks = func.layout.blocks();
+    blocks.flat_map(|block| func.layout.block_insts(block)).collect()
+}
+
+/// Replaces the built-in functions that depend on the work-group, and the returns of the body.
+/// With one lane, it replaces all built-in functions.
+fn expand_builtins(func: &mut Function, frame: &Frame, latch: Block, options: &Options) -> Result<(), Error> {
+    let mut calls = intrinsics::Builder::new();
+    let done = func.layout.last_block();
+    for inst in all_insts(func) {
+        if func.dfg.insts[inst].opcode() == Opcode::Return && func.layout.inst_block(inst) != done {
+            let mut cursor = FuncCursor::new(func).at_inst(inst);
+            cursor.use_srcloc(inst);
+            cursor.ins().jump(latch, &[]);
+            cursor.func.layout.remove_inst(inst);
+            continue;
+        }
+        let builtin = match builtins::called(func, inst) {
+            None => continue,
+            Some(Ok(builtin)) => builtin,
+            Some(Err(name)) => {
+                return Err(Error::Builtin {
+                    function: func.name.to_string(),
+                    name,
+                });
+            }
+        };
+        let args = func.dfg.inst_args(inst).to_vec();
+        let mut cursor = FuncCursor::new(func).at_inst(inst);
+        cursor.use_srcloc(inst);
+        let value = match replacement(&mut cursor, builtin, &args, frame, options) {
+            Replacement::Stays => continue,
+            Replacement::Value(value) => Some(value),
+            Replacement::Barrier => {
+                let args = [frame.barrier, frame.last_thread];
+                calls.call(cursor.ins(), "barrier", &args).map_err(|_| Error::Internal {
+                    function: func.name.to_string(),
+                    expected: "the intrinsic of barriers",
+                })?
+            }
+        };
+        let old = func.dfg.inst_results(inst).first().copied();
+        func.dfg.clear_results(inst);
+        if let (Some(old), Some(value)) = (old, value) {
+            func.dfg.change_to_alias(old, value);
+        }
+        func.layout.remove_inst(inst);
+    }
+    Ok(())
+}
+
+enum Replacement {
+    /// The pass on lanes replaces the call.
+    Stays,
+    Value(Value),
+    Barrier,
+}
+
+fn replacement(
+    cursor: &mut FuncCursor<'_>,
+    builtin: Builtin,
+    args: &[Value],
+    frame: &Frame,
+    options: &Options,
+) -> Replacement {
+    let number = |cursor: &mut FuncCursor<'_>, value: u32| cursor.ins().iconst(types::I32, i64::from(value));
+    let one_lane = options.lanes == 1;
+    Replacement::Value(match builtin {
+        Builtin::WorkgroupId(axis) => frame.group[usize::from(axis)],
+        Builtin::WorkgroupCount(axis) => frame.counts[usize::from(axis)],
+        Builtin::LocalIndex => local_index(cursor, frame.subgroup, options.lanes),
+        Builtin::LocalId(axis) => local_id(cursor, usize::from(axis), frame.subgroup, options),
+        Builtin::SubgroupId => frame.subgroup,
+        Builtin::SubgroupCount => number(cursor, options.subgroups()),
+        Builtin::SubgroupSize => number(cursor, options.lanes),
+        Builtin::Barrier => return Replacement::Barrier,
+        _ if !one_lane => return Replacement::Stays,
+        Builtin::LaneId => number(cursor, 0),
+        Builtin::Any | Builtin::All => {
+            let zero = cursor.ins().iconst(types::I8, 0);
+            cursor.ins().icmp(IntCC::NotEqual, args[0], zero)
+        }
+        Builtin::Ballot => {
+            let zero = cursor.ins().iconst(types::I8, 0);
+            let set = cursor.ins().icmp(IntCC::NotEqual, args[0], zero);
+            cursor.ins().uextend(types::I32, set)
+        }
+        Builtin::Elect => cursor.ins().iconst(types::I8, 1),
+        Builtin::BroadcastFirst(_) | Builtin::Shuffle(_) => args[0],
+        Builtin::Reduce(reduction, Extent::Exclusive) => crate::across::identity(cursor.ins(), reduction),
+        Builtin::Reduce(..) => args[0],
+    })
+}
+
+/// Emits the number of the work-item in a dimension. If the size in x is a multiple of the lanes,
+/// all lanes of a subgroup are in one row, so y and z are uniform and x is consecutive.
+fn local_id(cursor: &mut FuncCursor<'_>, axis: usize, subgroup: Value, options: &Options) -> Value {
+    let [size_x, size_y, size_z] = options.workgroup_size;
+    let size = options.workgroup_size[axis];
+    if size == 1 {
+        return cursor.ins().iconst(types::I32, 0);
+    }
+    let lanes = options.lanes;
+    let in_rows = size_x.is_multiple_of(lanes);
+    // The index and the sizes are divided by the lanes if all lanes are in one row.
+    let (index, size_x) = if in_rows {
+        (subgroup, size_x / lanes)
+    } else {
+        (local_index(cursor, subgroup, lanes), size_x)
+    };
+    let first = match axis {
+        0 => index,
+        1 => divide(cursor, index, size_x),
+        _ => divide(cursor, index, size_x * size_y),
+    };
+    let is_last = match axis {
+        0 => size_y * size_z == 1,
+        1 => size_z == 1,
+        _ => true,
+    };
+    let own_size = if axis == 0 { size_x } else { size };
+    let within = if is_last {
+        first
+    } else {
+        let whole = divide(cursor, first, own_size);
+        let own_size = cursor.ins().iconst(types::I32, i64::from(own_size));
+        let before = cursor.ins().imul(whole, own_size);
+        cursor.ins().isub(first, before)
+    };
+    if axis == 0 && in_rows {
+        return local_index(cursor, within, lanes);
+    }
+    within
+}
+
+/// Emits the quotient of a number below 2^16 and a constant, without a division: vectors have no
+/// instruction for it.
+fn divide(cursor: &mut FuncCursor<'_>, dividend: Value, divisor: u32) -> Value {
+    if divisor == 1 {
+        return dividend;
+    }
+    if divisor.is_power_of_two() {
+        let shift = cursor.ins().iconst(types::I32, i64::from(divisor.trailing_zeros()));
+        return cursor.ins().ushr(dividend, shift);
+    }
+    // With m = ceil(2^32 / d) and r = m * d - 2^32 < d, the error n * r / (d * 2^32) is below 1 / d
+    // if n * r < 2^32. Work-groups have at most 2^16 work-items, so n and d are at most 2^16.
+    let factor = (1_u64 << 32).div_ceil(divisor.into());
+    let factor = cursor.ins().iconst(types::I32, factor as i64 & 0xffff_ffff);
+    cursor.ins().umulhi(dividend, factor)
+}

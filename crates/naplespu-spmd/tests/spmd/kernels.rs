@@ -1,0 +1,335 @@
+//! Kernels written by hand, one for each construct of the pass.
+
+use crate::run::{Case, options, run};
+use cranelift_codegen::ir::Function;
+use cranelift_reader::parse_functions;
+use naplespu_spmd::Options;
+
+fn parse(text: &str) -> Vec<Function> {
+    parse_functions(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// Checks that a kernel computes `expected` with every number of lanes and threads.
+fn check(text: &str, sizes: Options, memory: &[u32], numbers: &[i32], expected: impl Fn(&mut [u32])) {
+    let functions = parse(text);
+    let mut right = memory.to_vec();
+    expected(&mut right);
+    for (lanes, threads, opt_level) in [(1, 8, "speed"), (16, 1, "speed"), (16, 8, "none"), (32, 4, "speed"), (64, 2, "speed")] {
+        let options = Options { lanes, ..sizes.clone() };
+        if naplespu_spmd::needs_group(&functions[0], &options) && options.subgroups() as usize > threads {
+            continue;
+        }
+        let case = Case {
+            functions: &functions,
+            options,
+            counts: [3, 1, 1],
+            threads,
+            memory: memory.to_vec(),
+            numbers,
+            opt_level,
+        };
+        let done = run(case).unwrap_or_else(|error| panic!("{lanes} lanes, {threads} threads: {error}"));
+        assert_eq!(done.memory, right, "{lanes} lanes, {threads} threads, {opt_level}");
+    }
+}
+
+/// Declarations that kernels start with.
+const GLOBAL_INDEX: &str = "
+    fn0 = %__builtin_npu_workgroup_id_x() -> i32
+    fn1 = %__builtin_npu_local_id_x() -> i32
+block0(v0: i32, v1: i32):
+    v2 = call fn0()
+    v3 = call fn1()
+    v4 = imul_imm_s v2, 48
+    v5 = iadd v4, v3
+    v6 = iconst.i32 2
+    v7 = ishl v5, v6
+    v8 = iadd v0, v7
+";
+
+fn kernel(body: &str) -> String {
+    format!("function %kernel(i32, i32) system_v {{{GLOBAL_INDEX}{body}}}")
+}
+
+fn memory() -> Vec<u32> {
+    (0..256_u32).map(|index| index.wrapping_mul(0x9e37_79b9) >> 3).collect()
+}
+
+#[test]
+fn a_conditional_store_writes_only_active_lanes() {
+    let text = kernel(
+        "
+    v9 = load.i32 notrap aligned v8
+    v10 = iconst.i32 1
+    v11 = band v9, v10
+    brif v11, block1, block2
+block1:
+    v12 = iadd v9, v5
+    store notrap aligned v12, v8
+    jump block2
+block2:
+    return
+",
+    );
+    check(&text, options(48, 1), &memory(), &[0], |memory| {
+        for index in 0..144 {
+            if memory[index] & 1 != 0 {
+                memory[index] = memory[index].wrapping_add(index as u32);
+            }
+        }
+    });
+}
+
+#[test]
+fn lanes_leave_a_loop_in_different_iterations() {
+    // Collatz steps: a divergent loop with a divergent branch and a uniform counter.
+    let text = kernel(
+        "
+    v9 = load.i32 notrap aligned v8
+    v10 = iconst.i32 0xfff
+    v11 = band v9, v10
+    v12 = iconst.i32 0
+    jump block1(v11, v12)
+block1(v13: i32, v14: i32):
+    v15 = iconst.i32 2
+    v16 = icmp ult v13, v15
+    brif v16, block5, block2
+block2:
+    v17 = iconst.i32 1
+    v18 = band v13, v17
+    brif v18, block3, block4
+block3:
+    v19 = imul_imm_s v13, 3
+    v20 = iadd v19, v17
+    v30 = iadd v14, v17
+    jump block1(v20, v30)
+block4:
+    v21 = ushr v13, v17
+    v31 = iadd v14, v17
+    jump block1(v21, v31)
+block5:
+    store notrap aligned v14, v8
+    return
+",
+    );
+    check(&text, options(48, 1), &memory(), &[0], |memory| {
+        for value in &mut memory[..144] {
+            let (mut number, mut steps) = (*value & 0xfff, 0);
+            while number >= 2 {
+                number = if number & 1 != 0 { 3 * number + 1 } else { number / 2 };
+                steps += 1;
+            }
+            *value = steps;
+        }
+    });
+}
+
+#[test]
+fn a_uniform_loop_stays_scalar_in_divergent_code() {
+    let text = kernel(
+        "
+    v9 = iconst.i32 100
+    v10 = icmp ult v5, v9
+    v11 = iconst.i32 0
+    brif v10, block1(v11, v11), block3
+block1(v12: i32, v13: i32):
+    v14 = iconst.i32 2
+    v15 = ishl v12, v14
+    v16 = iadd v0, v15
+    v17 = load.i32 notrap aligned v16+1000
+    v18 = imul v17, v5
+    v19 = iadd v13, v18
+    v20 = iadd_imm_s v12, 1
+    v21 = icmp ult v20, v1
+    brif v21, block1(v20, v19), block2
+block2:
+    store notrap aligned v19, v8
+    jump block3
+block3:
+    return
+",
+    );
+    check(&text, options(48, 1), &memory(), &[5], |memory| {
+        let sum = memory[250..255].iter().fold(0, |sum: u32, &value| sum.wrapping_add(value));
+        for index in 0..100 {
+            memory[index] = sum.wrapping_mul(index as u32);
+        }
+    });
+}
+
+#[test]
+fn indirect_accesses_go_lane_by_lane() {
+    let text = kernel(
+        "
+    v9 = load.i32 notrap aligned v8
+    v10 = iconst.i32 63
+    v11 = band v9, v10
+    v12 = ishl v11, v6
+    v13 = iadd v0, v12
+    v14 = load.i32 notrap aligned v13+576
+    v15 = iconst.i32 7
+    v16 = icmp ugt v11, v15
+    brif v16, block1, block2
+block1:
+    v17 = iadd v14, v15
+    store notrap aligned v17, v8
+    return
+block2:
+    v18 = udiv v5, v15
+    store notrap aligned v18, v8
+    return
+",
+    );
+    check(&text, options(48, 1), &memory(), &[0], |memory| {
+        for index in 0..144 {
+            let number = memory[index] & 63;
+            memory[index] = if number > 7 {
+                memory[144 + number as usize].wrapping_add(7)
+            } else {
+                index as u32 / 7
+            };
+        }
+    });
+}
+
+#[test]
+fn every_lane_has_its_own_stack_slots() {
+    let text = format!(
+        "function %kernel(i32, i32) system_v {{
+    ss0 = explicit_slot 32
+{GLOBAL_INDEX}
+    v9 = load.i32 notrap aligned v8
+    v10 = stack_addr.i32 ss0
+    v11 = iconst.i32 0
+    jump block1(v11)
+block1(v12: i32):
+    v13 = ishl v12, v6
+    v14 = iadd v10, v13
+    v15 = iadd v9, v12
+    store notrap aligned v15, v14
+    v16 = iadd_imm_s v12, 1
+    v17 = iconst.i32 8
+    v18 = icmp ult v16, v17
+    brif v18, block1(v16), block2
+block2:
+    v19 = iconst.i32 7
+    v20 = band v9, v19
+    v21 = ishl v20, v6
+    v22 = iadd v10, v21
+    v23 = load.i32 notrap aligned v22
+    store notrap aligned v23, v8
+    return
+}}"
+    );
+    check(&text, options(48, 1), &memory(), &[0], |memory| {
+        for value in &mut memory[..144] {
+            *value = value.wrapping_add(*value & 7);
+        }
+    });
+}
+
+#[test]
+fn atomic_operations_count_every_active_lane() {
+    let text = kernel(
+        "
+    v9 = load.i32 notrap aligned v8
+    v10 = iconst.i32 3
+    v11 = band v9, v10
+    v12 = ishl v11, v6
+    v13 = iadd v0, v12
+    v14 = iadd_imm_s v13, 800
+    v15 = iconst.i32 1
+    v16 = atomic_rmw.i32 aligned add v14, v15
+    return
+",
+    );
+    check(&text, options(48, 1), &memory(), &[0], |memory| {
+        for index in 0..144 {
+            memory[200 + (memory[index] & 3) as usize] += 1;
+        }
+    });
+}
+
+#[test]
+fn workgroup_memory_is_zeroed_and_shared_after_a_barrier() {
+    let text = format!(
+        "function %kernel(i32, i32) system_v {{
+    region0 = 68 \"scratchpad\"
+    fn2 = %__builtin_npu_workgroup_barrier()
+{GLOBAL_INDEX}
+    v9 = load.i32 notrap aligned v8
+    v10 = ishl v3, v6
+    v11 = load.i32 notrap aligned region0 v10
+    v12 = iadd v9, v11
+    store notrap aligned region0 v12, v10
+    call fn2()
+    v13 = iconst.i32 47
+    v14 = isub v13, v3
+    v15 = ishl v14, v6
+    v16 = load.i32 notrap aligned region0 v15
+    store notrap aligned v16, v8
+    return
+}}"
+    );
+    let sizes = Options {
+        workgroup_bytes: 192,
+        ..options(48, 1)
+    };
+    check(&text, sizes, &memory(), &[0], |memory| {
+        for group in memory[..144].chunks_mut(48) {
+            group.reverse();
+        }
+    });
+}
+
+#[test]
+fn pure_callees_have_vector_versions() {
+    let text = format!(
+        "function %kernel(i32, i32) system_v {{
+    fn2 = %triple(f32, i32) -> f32
+{GLOBAL_INDEX}
+    v9 = load.i32 notrap aligned v8
+    v10 = iconst.i32 255
+    v11 = band v9, v10
+    v12 = fcvt_from_uint.f32 v11
+    v13 = call fn2(v12, v5)
+    store notrap aligned v13, v8
+    return
+}}
+function %triple(f32, i32) -> f32 system_v {{
+block0(v0: f32, v1: i32):
+    v2 = iconst.i32 1
+    v3 = band v1, v2
+    brif v3, block1, block2
+block1:
+    v4 = f32const 0x1.8p1
+    v5 = fmul v0, v4
+    return v5
+block2:
+    v6 = fneg v0
+    return v6
+}}"
+    );
+    check(&text, options(48, 1), &memory(), &[0], |memory| {
+        for index in 0..144 {
+            let number = (memory[index] & 255) as f32;
+            memory[index] = (if index % 2 == 1 { 3.0 * number } else { -number }).to_bits();
+        }
+    });
+}
+
+#[test]
+fn irreducible_control_flow_is_refused() {
+    let text = "function %kernel(i32) system_v {
+block0(v0: i32):
+    brif v0, block1, block2
+block1:
+    jump block2
+block2:
+    brif v0, block1, block3
+block3:
+    return
+}";
+    let error = naplespu_spmd::compile(&parse(text)[0], &[], &options(16, 16)).map(|_| ());
+    assert!(matches!(error, Err(naplespu_spmd::Error::Irreducible { .. })), "{error:?}");
+}

@@ -1,0 +1,5 @@
+//! Kernels give the same results on lanes as one work-item at a time.
+
+mod kernels;
+mod random;
+mod run;
