@@ -31,7 +31,16 @@ mod error;
 mod kernel;
 mod layout;
 mod module;
+mod run;
 
 pub use error::{Error, Result, Unsupported};
 pub use kernel::{Kernel, Options, Parameter};
 pub use module::{Binding, BindingKind, EntryPoint, Module};
+pub use run::{Bound, Dispatch, RunError, Runner};
+
+use cranelift_codegen::ir::Function;
+
+/// Returns the functions that translated entry points call.
+fn library() -> &'static [Function] {
+    &[]
+}
