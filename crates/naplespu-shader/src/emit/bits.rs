@@ -265,13 +265,24 @@ impl Emitter<'_, '_> {
         let rounded = self.builder.ins().iadd(rebiased, odd);
         let rounded = self.builder.ins().iadd(rounded, last);
         let normal = self.builder.ins().ushr(rounded, thirteen);
-        // A subnormal number: the sum with a power of two rounds the fraction at the right bit.
-        let magic = self.float(0.5);
-        let float = self.of_bits(magnitude);
-        let sum = self.builder.ins().fadd(float, magic);
-        let sum = self.bits(sum);
-        let magic = self.word(0.5f32.to_bits());
-        let subnormal = self.builder.ins().isub(sum, magic);
+        // A subnormal number: the fraction with its leading one is shifted and rounded, by at most 25
+        // bits, which leave nothing.
+        let (exponent_shift, most) = (self.word(23), self.word(25));
+        let (leading, fraction_mask) = (self.word(0x0080_0000), self.word(0x007f_ffff));
+        let exponent = self.builder.ins().ushr(magnitude, exponent_shift);
+        let bias = self.word(126);
+        let distance = self.builder.ins().isub(bias, exponent);
+        let distance = self.builder.ins().umin(distance, most);
+        let fraction = self.builder.ins().band(magnitude, fraction_mask);
+        let fraction = self.builder.ins().bor(fraction, leading);
+        let last = self.builder.ins().ushr(fraction, distance);
+        let last = self.builder.ins().band(last, one);
+        let before = self.builder.ins().isub(distance, one);
+        let half = self.builder.ins().ishl(one, before);
+        let rounded = self.builder.ins().iadd(fraction, half);
+        let rounded = self.builder.ins().isub(rounded, one);
+        let rounded = self.builder.ins().iadd(rounded, last);
+        let subnormal = self.builder.ins().ushr(rounded, distance);
         // Too large numbers become infinity, and NaNs stay NaNs.
         let (infinity, nan, first_infinite) = (self.word(0x7c00), self.word(0x7e00), self.word(0x4780_0000));
         let (float_infinity, first_normal) = (self.word(0x7f80_0000), self.word(0x3880_0000));

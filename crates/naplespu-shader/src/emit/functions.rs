@@ -220,25 +220,32 @@ impl Emitter<'_, '_> {
         self.builder.ins().bor(sign, bit)
     }
 
-    /// Returns `a * 2^b`, by two factors, because one may exceed the range of floats.
+    /// Returns `a * 2^b` by a sum of exponents. The float unit has no subnormal numbers, so they are
+    /// zeros.
     fn ldexp(&mut self, a: Value, b: Value) -> Value {
-        let (low, high) = (self.word(-252i32 as u32), self.word(254));
+        let (low, high) = (self.word(-512i32 as u32), self.word(512));
         let b = self.builder.ins().smax(b, low);
         let b = self.builder.ins().smin(b, high);
-        let one = self.word(1);
-        let half = self.builder.ins().sshr(b, one);
-        let rest = self.builder.ins().isub(b, half);
-        let (first, second) = (self.power_of_two(half), self.power_of_two(rest));
-        let product = self.builder.ins().fmul(a, first);
-        self.builder.ins().fmul(product, second)
-    }
-
-    /// Returns 2^exponent for an exponent from -126 to 127.
-    fn power_of_two(&mut self, exponent: Value) -> Value {
-        let (bias, shift) = (self.word(127), self.word(23));
-        let biased = self.builder.ins().iadd(exponent, bias);
-        let bits = self.builder.ins().ishl(biased, shift);
-        self.of_bits(bits)
+        let bits = self.bits(a);
+        let (shift, mask, zero) = (self.word(23), self.word(0xff), self.word(0));
+        let (sign_mask, infinity) = (self.word(1 << 31), self.word(0x7f80_0000));
+        let exponent = self.builder.ins().ushr(bits, shift);
+        let exponent = self.builder.ins().band(exponent, mask);
+        let sum = self.builder.ins().iadd(exponent, b);
+        let distance = self.builder.ins().ishl(b, shift);
+        let scaled = self.builder.ins().iadd(bits, distance);
+        let sign = self.builder.ins().band(bits, sign_mask);
+        let infinite = self.builder.ins().bor(sign, infinity);
+        let is_large = self.builder.ins().icmp(IntCC::SignedGreaterThanOrEqual, sum, mask);
+        let result = self.builder.ins().select(is_large, infinite, scaled);
+        let is_small = self.builder.ins().icmp(IntCC::SignedLessThanOrEqual, sum, zero);
+        let result = self.builder.ins().select(is_small, sign, result);
+        // Zeros, infinities and NaNs stay.
+        let is_zero = self.builder.ins().icmp(IntCC::Equal, exponent, zero);
+        let result = self.builder.ins().select(is_zero, sign, result);
+        let is_special = self.builder.ins().icmp(IntCC::Equal, exponent, mask);
+        let result = self.builder.ins().select(is_special, bits, result);
+        self.of_bits(result)
     }
 
     /// Evaluates `modf` (fractions, then whole parts) and `frexp` (fractions, then exponents).
@@ -260,33 +267,21 @@ impl Emitter<'_, '_> {
         Ok(fractions)
     }
 
-    /// Returns a fraction with a magnitude in [0.5, 1), and an exponent. Zeros, infinities and NaNs
-    /// are their own fractions.
+    /// Returns a fraction with a magnitude in [0.5, 1), and an exponent. Zeros, subnormal numbers,
+    /// infinities and NaNs are their own fractions.
     fn frexp(&mut self, value: Value) -> (Value, Value) {
-        // Subnormal numbers are scaled to normal ones first.
-        const SCALE: i32 = 24;
         let bits = self.bits(value);
-        let (shift, mask, smallest) = (self.word(23), self.word(0xff), self.word(0x0080_0000));
-        let magnitude_mask = self.word(0x7fff_ffff);
-        let magnitude = self.builder.ins().band(bits, magnitude_mask);
-        let is_small = self.builder.ins().icmp(IntCC::UnsignedLessThan, magnitude, smallest);
-        let scaled = self.times(value, 2f32.powi(SCALE));
-        let scaled = self.bits(scaled);
-        let used = self.builder.ins().select(is_small, scaled, bits);
-        let exponent = self.builder.ins().ushr(used, shift);
-        let exponent = self.builder.ins().band(exponent, mask);
-        let (plain, less) = (self.word(126), self.word(126 + SCALE as u32));
-        let bias = self.builder.ins().select(is_small, less, plain);
-        let exponent = self.builder.ins().isub(exponent, bias);
+        let (shift, mask, bias, zero) = (self.word(23), self.word(0xff), self.word(126), self.word(0));
+        let biased = self.builder.ins().ushr(bits, shift);
+        let biased = self.builder.ins().band(biased, mask);
+        let exponent = self.builder.ins().isub(biased, bias);
         let (rest_mask, half) = (self.word(0x807f_ffff), self.word(0x3f00_0000));
-        let rest = self.builder.ins().band(used, rest_mask);
+        let rest = self.builder.ins().band(bits, rest_mask);
         let fraction = self.builder.ins().bor(rest, half);
         let fraction = self.of_bits(fraction);
-        let zero = self.word(0);
-        let is_zero = self.builder.ins().icmp(IntCC::Equal, magnitude, zero);
-        let is_finite = self.is_finite(value);
-        let is_special = self.not(is_finite);
-        let is_special = self.builder.ins().bor(is_special, is_zero);
+        let is_small = self.builder.ins().icmp(IntCC::Equal, biased, zero);
+        let is_large = self.builder.ins().icmp(IntCC::Equal, biased, mask);
+        let is_special = self.builder.ins().bor(is_small, is_large);
         let fraction = self.builder.ins().select(is_special, value, fraction);
         let exponent = self.builder.ins().select(is_special, zero, exponent);
         (fraction, exponent)

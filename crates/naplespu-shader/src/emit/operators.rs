@@ -268,11 +268,6 @@ impl Emitter<'_, '_> {
         self.builder.ins().icmp(condition, magnitude, infinity)
     }
 
-    /// Returns whether a float is a number that is not infinite.
-    pub(super) fn is_finite(&mut self, value: Value) -> Value {
-        self.compare_with_infinity(IntCC::UnsignedLessThan, value)
-    }
-
     pub(super) fn relational(&mut self, function: RelationalFunction, values: &Values) -> Result<Values> {
         let mut results = Values::new();
         match function {

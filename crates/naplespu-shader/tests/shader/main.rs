@@ -1,0 +1,4 @@
+//! Shaders on the simulator, compared with computations in Rust.
+
+mod functions;
+mod run;
