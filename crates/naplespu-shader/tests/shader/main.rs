@@ -1,4 +1,5 @@
 //! Shaders on the simulator, compared with computations in Rust.
 
 mod functions;
+mod kernels;
 mod run;
