@@ -1,0 +1,5 @@
+//! Compute shaders for NaplesPU.
+
+#![deny(missing_docs)]
+
+pub mod math;
