@@ -22,7 +22,8 @@
 //! # Structure
 //!
 //! `module` parses and lists, `kernel` resolves overrides, `emit` emits CLIF, and `layout` has the
-//! types and their layouts in memory.
+//! types and their layouts in memory. `math` has the functions that translated entry points call.
+//! `run` makes dispatch functions and runs them on a device.
 
 #![deny(missing_docs)]
 
@@ -30,6 +31,7 @@ mod emit;
 mod error;
 mod kernel;
 mod layout;
+pub mod math;
 mod module;
 mod run;
 
@@ -37,10 +39,3 @@ pub use error::{Error, Result, Unsupported};
 pub use kernel::{Kernel, Options, Parameter};
 pub use module::{Binding, BindingKind, EntryPoint, Module};
 pub use run::{Bound, Dispatch, RunError, Runner};
-
-use cranelift_codegen::ir::Function;
-
-/// Returns the functions that translated entry points call.
-fn library() -> &'static [Function] {
-    &[]
-}

@@ -138,7 +138,7 @@ impl Kernel {
     ///
     /// See [`naplespu_spmd::Error`].
     pub fn dispatch_functions(&self) -> Result<Vec<Function>, naplespu_spmd::Error> {
-        let library = crate::library();
+        let library = crate::math::functions();
         let mut functions = naplespu_spmd::compile(&self.function, library, &self.spmd_options())?;
         let called = called_scalars(&functions, library);
         functions.extend(called);
