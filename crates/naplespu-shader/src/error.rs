@@ -112,7 +112,10 @@ impl Error {
     /// `None` for SPIR-V.
     pub fn render(&self, path: &str, source: Option<&str>) -> String {
         let Some(source) = source else {
-            let place = self.spans().first().map(|span| format!("at offset {:#x}: ", span.start));
+            let place = self
+                .spans()
+                .first()
+                .map(|span| format!("at offset {:#x}: ", span.start));
             return format!("error: {path}: {}{self}{}\n", place.unwrap_or_default(), self.causes());
         };
         match self {

@@ -194,9 +194,7 @@ impl<'m> Types<'m> {
             }
             return Ok(sum);
         }
-        Ok(self
-            .count(self.element(ty, index, span)?, span)?
-            .saturating_mul(index))
+        Ok(self.count(self.element(ty, index, span)?, span)?.saturating_mul(index))
     }
 
     /// Returns the distance between elements in memory.
@@ -253,14 +251,7 @@ impl<'m> Types<'m> {
         Ok(list)
     }
 
-    fn add_scalars(
-        self,
-        ty: Ty,
-        layout: Layout,
-        at: u32,
-        list: &mut Vec<(Scalar, u32)>,
-        span: Span,
-    ) -> Result<()> {
+    fn add_scalars(self, ty: Ty, layout: Layout, at: u32, list: &mut Vec<(Scalar, u32)>, span: Span) -> Result<()> {
         match ty {
             Ty::Scalar(scalar) | Ty::Atomic(scalar) => list.push((scalar, at)),
             _ => {

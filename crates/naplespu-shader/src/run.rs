@@ -268,7 +268,9 @@ impl Runner {
         let mut buffers = Vec::with_capacity(self.kernel.bindings.len());
         for one in &self.kernel.bindings {
             let (group, binding) = (one.group, one.binding);
-            let found = bound.iter().find(|bound| (bound.group, bound.binding) == (group, binding));
+            let found = bound
+                .iter()
+                .find(|bound| (bound.group, bound.binding) == (group, binding));
             let Some(found) = found else {
                 return Err(RunError::Missing { group, binding });
             };

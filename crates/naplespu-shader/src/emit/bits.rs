@@ -286,9 +286,15 @@ impl Emitter<'_, '_> {
         // Too large numbers become infinity, and NaNs stay NaNs.
         let (infinity, nan, first_infinite) = (self.word(0x7c00), self.word(0x7e00), self.word(0x4780_0000));
         let (float_infinity, first_normal) = (self.word(0x7f80_0000), self.word(0x3880_0000));
-        let is_nan = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, magnitude, float_infinity);
+        let is_nan = self
+            .builder
+            .ins()
+            .icmp(IntCC::UnsignedGreaterThan, magnitude, float_infinity);
         let special = self.builder.ins().select(is_nan, nan, infinity);
-        let is_small = self.builder.ins().icmp(IntCC::UnsignedLessThan, magnitude, first_normal);
+        let is_small = self
+            .builder
+            .ins()
+            .icmp(IntCC::UnsignedLessThan, magnitude, first_normal);
         let result = self.builder.ins().select(is_small, subnormal, normal);
         let is_large = self
             .builder
@@ -318,7 +324,10 @@ impl Emitter<'_, '_> {
         let subnormal = self.times(fraction, 2f32.powi(-24));
         let subnormal = self.bits(subnormal);
         let (first_normal, first_special) = (self.word(0x0400), self.word(0x7c00));
-        let is_small = self.builder.ins().icmp(IntCC::UnsignedLessThan, magnitude, first_normal);
+        let is_small = self
+            .builder
+            .ins()
+            .icmp(IntCC::UnsignedLessThan, magnitude, first_normal);
         let is_special = self
             .builder
             .ins()

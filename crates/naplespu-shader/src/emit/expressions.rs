@@ -108,7 +108,10 @@ impl Emitter<'_, '_> {
                 self.unary(*op, ty, &values)?
             }
             Expression::Binary { op, left, right } => {
-                let (left, right) = ((self.ty(*left)?, self.value(*left)?), (self.ty(*right)?, self.value(*right)?));
+                let (left, right) = (
+                    (self.ty(*left)?, self.value(*left)?),
+                    (self.ty(*right)?, self.value(*right)?),
+                );
                 self.binary(*op, left, right)?
             }
             Expression::Select {

@@ -145,9 +145,7 @@ impl Facts {
             return;
         };
         match dfg.insts[inst] {
-            InstructionData::IntCompare {
-                cond, args: [a, b], ..
-            } => {
+            InstructionData::IntCompare { cond, args: [a, b], .. } => {
                 let cond = if holds { cond } else { cond.complement() };
                 self.compare(dfg, cond, a, b);
                 self.compare(dfg, cond.swap_args(), b, a);

@@ -101,7 +101,9 @@ impl Emitter<'_, '_> {
             return Ok(value);
         }
         let wrong = || Error::Internal(format!("{function:?} with a wrong number of arguments"));
-        let &[a, ref rest @ ..] = operands else { return Err(wrong()) };
+        let &[a, ref rest @ ..] = operands else {
+            return Err(wrong());
+        };
         let b = rest.first().copied().ok_or_else(wrong);
         let c = rest.get(1).copied().ok_or_else(wrong);
         Ok(match function {

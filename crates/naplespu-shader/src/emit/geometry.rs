@@ -9,11 +9,7 @@ use naga::{MathFunction, ScalarKind};
 
 impl Emitter<'_, '_> {
     /// Evaluates a function on whole vectors or matrices. Returns `None` for other functions.
-    pub(super) fn geometry(
-        &mut self,
-        function: MathFunction,
-        arguments: &[(Ty, Values)],
-    ) -> Result<Option<Values>> {
+    pub(super) fn geometry(&mut self, function: MathFunction, arguments: &[(Ty, Values)]) -> Result<Option<Values>> {
         use MathFunction as Mf;
         let missing = || Error::Internal(format!("{function:?} with too few arguments"));
         let values = |index: usize| arguments.get(index).map(|(_, values)| values).ok_or_else(missing);

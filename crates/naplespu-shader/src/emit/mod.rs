@@ -232,10 +232,7 @@ fn parameters(input: &Input<'_>, types: Types<'_>) -> Result<Vec<Parameter>> {
 }
 
 /// Returns the variable of a binding that the entry point uses.
-fn variable_of<'m>(
-    input: &Input<'m>,
-    binding: &Binding,
-) -> Result<(Handle<GlobalVariable>, &'m GlobalVariable)> {
+fn variable_of<'m>(input: &Input<'m>, binding: &Binding) -> Result<(Handle<GlobalVariable>, &'m GlobalVariable)> {
     let found = input.module.global_variables.iter().find(|(handle, variable)| {
         is_used(input.info, input.index, *handle)
             && variable
@@ -286,7 +283,12 @@ impl<'m> Emitter<'m, '_> {
     fn check_size(&self) -> Result<()> {
         let size = self.dfg().num_values();
         if size > MAX_VALUES {
-            return Err(self.too_large("the function with all inlined calls", size as u64, MAX_VALUES as u64, "values"));
+            return Err(self.too_large(
+                "the function with all inlined calls",
+                size as u64,
+                MAX_VALUES as u64,
+                "values",
+            ));
         }
         Ok(())
     }
@@ -414,12 +416,7 @@ impl<'m> Emitter<'m, '_> {
                     let address = self.workgroup_bytes;
                     let end = u64::from(address) + u64::from(bytes).next_multiple_of(64);
                     if end > u64::from(SCRATCHPAD_BYTES) {
-                        return Err(self.too_large(
-                            "the workgroup memory",
-                            end,
-                            SCRATCHPAD_BYTES.into(),
-                            "bytes",
-                        ));
+                        return Err(self.too_large("the workgroup memory", end, SCRATCHPAD_BYTES.into(), "bytes"));
                     }
                     self.workgroup_bytes = end as u32;
                     self.cooperates = true;
@@ -460,9 +457,7 @@ impl<'m> Emitter<'m, '_> {
     /// Fails if a type contains a scalar without a register type.
     fn check_scalars(&self, ty: Ty) -> Result<()> {
         match ty {
-            Ty::Composite(_) if self.types.is_array(ty) => {
-                self.check_scalars(self.types.element(ty, 0, self.span)?)
-            }
+            Ty::Composite(_) if self.types.is_array(ty) => self.check_scalars(self.types.element(ty, 0, self.span)?),
             Ty::Composite(_) => {
                 for index in 0..self.types.elements(ty).unwrap_or(0) {
                     self.check_scalars(self.types.element(ty, index, self.span)?)?;

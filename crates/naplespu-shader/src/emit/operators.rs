@@ -114,12 +114,9 @@ impl Emitter<'_, '_> {
                     None => self.remainder(is_signed, a, b),
                 }
             }
-            Op::Equal
-            | Op::NotEqual
-            | Op::Less
-            | Op::LessEqual
-            | Op::Greater
-            | Op::GreaterEqual => self.compare(op, kind, a, b),
+            Op::Equal | Op::NotEqual | Op::Less | Op::LessEqual | Op::Greater | Op::GreaterEqual => {
+                self.compare(op, kind, a, b)
+            }
             Op::And | Op::LogicalAnd => self.builder.ins().band(a, b),
             Op::InclusiveOr | Op::LogicalOr => self.builder.ins().bor(a, b),
             Op::ExclusiveOr => self.builder.ins().bxor(a, b),
@@ -300,13 +297,7 @@ impl Emitter<'_, '_> {
     }
 
     /// Converts components to another kind, or reinterprets their bits if there is no width.
-    pub(super) fn convert(
-        &mut self,
-        ty: Ty,
-        values: &Values,
-        kind: ScalarKind,
-        width: Option<u8>,
-    ) -> Result<Values> {
+    pub(super) fn convert(&mut self, ty: Ty, values: &Values, kind: ScalarKind, width: Option<u8>) -> Result<Values> {
         let from = self.types.scalar(ty)?;
         register(from, self.span)?;
         let to = Scalar {

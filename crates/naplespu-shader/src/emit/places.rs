@@ -2,7 +2,9 @@
 
 use crate::emit::Frame;
 use crate::layout::{Ty, Types};
-use naga::{AddressSpace, Block, Constant, Expression, Function, GlobalVariable, Handle, LocalVariable, Module, Statement};
+use naga::{
+    AddressSpace, Block, Constant, Expression, Function, GlobalVariable, Handle, LocalVariable, Module, Statement,
+};
 use std::collections::HashSet;
 
 /// The largest number of scalars of a variable in registers, if it contains an array.
@@ -168,7 +170,12 @@ pub(crate) fn counters(
         let mut stores = Stores::default();
         stores.add(module, function, continuing, limit.variable, true);
         stores.add(module, function, body, limit.variable, false);
-        let safe = |step: u32| step == 1 || limit.limit.is_some_and(|limit| limit < 0x4000_0000 && step < 0x4000_0000);
+        let safe = |step: u32| {
+            step == 1
+                || limit
+                    .limit
+                    .is_some_and(|limit| limit < 0x4000_0000 && step < 0x4000_0000)
+        };
         !stores.other && stores.steps.iter().all(|step| safe(*step)) && stores.steps.len() == 1
     };
     tested.retain(is_counter);
@@ -209,7 +216,8 @@ pub(crate) fn shrinking(
             match statement {
                 Statement::Emit(_) => {}
                 Statement::Store { pointer, .. } => {
-                    let is_it = matches!(function.expressions[*pointer], Expression::LocalVariable(one) if one == *variable);
+                    let is_it =
+                        matches!(function.expressions[*pointer], Expression::LocalVariable(one) if one == *variable);
                     in_continuing += u32::from(is_it);
                 }
                 _ => stores.other = true,

@@ -63,7 +63,11 @@ fn shader(rows: &[Row]) -> String {
         let Row { expression, .. } = row;
         text.push_str(&format!(
             "  {{ let value = {expression}; out[{index}] = {}; }}\n",
-            if row.tolerance > 0.0 { "bitcast<u32>(value)" } else { "u32(value)" }
+            if row.tolerance > 0.0 {
+                "bitcast<u32>(value)"
+            } else {
+                "u32(value)"
+            }
         ));
     }
     text.push_str("}\n");
@@ -84,7 +88,8 @@ fn check(rows: &[Row], lanes: u32) -> Result<(), String> {
         let results = run(case)?;
         for (row, &found) in batch.iter().zip(&results[0]) {
             let (x, y) = (f32::from_bits(row.value), f32::from_bits(found));
-            let close = row.tolerance > 0.0 && (x == y || (x - y).abs() <= row.tolerance * x.abs().max(1e-30) || x.is_nan() && y.is_nan());
+            let close = row.tolerance > 0.0
+                && (x == y || (x - y).abs() <= row.tolerance * x.abs().max(1e-30) || x.is_nan() && y.is_nan());
             if found != row.value && !close {
                 failures += &format!(
                     "{}: expected {:#x} ({x}), found {found:#x} ({y})\n",
@@ -170,7 +175,10 @@ const TRUTHS: &[Row] = &[
     truth("any(vec3f(f(1.0), 2.0, 3.0) > vec3f(2.0, 3.0, 4.0))", false),
     truth("bool(f(-0.0))", false),
     truth("bool(i(2))", true),
-    truth("all(select(vec2<bool>(true), vec2<bool>(false), vec2<bool>(i(0) == 1, i(0) == 2)))", true),
+    truth(
+        "all(select(vec2<bool>(true), vec2<bool>(false), vec2<bool>(i(0) == 1, i(0) == 2)))",
+        true,
+    ),
 ];
 
 const FLOATS: &[Row] = &[
@@ -207,7 +215,10 @@ const FLOATS: &[Row] = &[
     float("modf(f(-3.25)).whole", -3.0),
     float("dot(v(1.0, 2.0, 3.0), v(4.0, 5.0, 6.0))", 32.0),
     float("cross(v(1.0, 2.0, 3.0), v(4.0, 5.0, 6.0)).y", 6.0),
-    float("faceForward(v(1.0, 2.0, 3.0), v(1.0, 0.0, 0.0), v(-1.0, 0.0, 0.0)).y", 2.0),
+    float(
+        "faceForward(v(1.0, 2.0, 3.0), v(1.0, 0.0, 0.0), v(-1.0, 0.0, 0.0)).y",
+        2.0,
+    ),
     float("reflect(v(1.0, -1.0, 0.0), v(0.0, 1.0, 0.0)).y", 1.0),
     float("quantizeToF16(f(1.0009766))", 1.000_976_6),
     float("quantizeToF16(f(3.1415927))", 3.140_625),
@@ -219,11 +230,23 @@ const FLOATS: &[Row] = &[
     float("unpack2x16snorm(u(0x8000)).x", -1.0),
     float("unpack2x16unorm(u(0xffff0000)).y", 1.0),
     float("determinant(mat2x2f(f(1.0), f(2.0), f(3.0), f(4.0)))", -2.0),
-    float("determinant(mat3x3f(f(2.0), 0.0, 1.0, 1.0, 3.0, 2.0, 1.0, 1.0, 4.0))", 18.0),
+    float(
+        "determinant(mat3x3f(f(2.0), 0.0, 1.0, 1.0, 3.0, 2.0, 1.0, 1.0, 4.0))",
+        18.0,
+    ),
     float("transpose(mat2x3f(v(1.0, 2.0, 3.0), v(4.0, 5.0, 6.0)))[2].y", 6.0),
-    float("(mat2x3f(v(1.0, 2.0, 3.0), v(4.0, 5.0, 6.0)) * vec2f(1.0, 2.0)).z", 15.0),
-    float("(v(1.0, 2.0, 3.0) * mat2x3f(v(1.0, 2.0, 3.0), v(4.0, 5.0, 6.0))).y", 32.0),
-    float("(mat2x2f(f(1.0), 2.0, 3.0, 4.0) * mat2x2f(5.0, 6.0, 7.0, 8.0))[1].x", 31.0),
+    float(
+        "(mat2x3f(v(1.0, 2.0, 3.0), v(4.0, 5.0, 6.0)) * vec2f(1.0, 2.0)).z",
+        15.0,
+    ),
+    float(
+        "(v(1.0, 2.0, 3.0) * mat2x3f(v(1.0, 2.0, 3.0), v(4.0, 5.0, 6.0))).y",
+        32.0,
+    ),
+    float(
+        "(mat2x2f(f(1.0), 2.0, 3.0, 4.0) * mat2x2f(5.0, 6.0, 7.0, 8.0))[1].x",
+        31.0,
+    ),
     float("(2.0 * mat2x2f(f(1.0), 2.0, 3.0, 4.0))[1].y", 8.0),
     float("v(1.0, 2.0, 3.0)[u(2)]", 3.0),
     float("v(1.0, 2.0, 3.0).zyx.x", 3.0),
@@ -233,6 +256,35 @@ const FLOATS: &[Row] = &[
     float("f32(u(4294967295))", 4_294_967_296.0),
     float("f32(i(1) == 1)", 1.0),
     float("bitcast<f32>(u(0x40490fdb))", std::f32::consts::PI),
+];
+
+const LIBRARY: &[Row] = &[
+    float("cos(f(1.0))", 0.540_302_3),
+    float("sin(f(1.0))", 0.841_471),
+    float("tan(f(1.0))", 1.557_407_7),
+    float("cosh(f(1.0))", 1.543_080_6),
+    float("sinh(f(1.0))", 1.175_201_2),
+    float("tanh(f(1.0))", 0.761_594_2),
+    float("acos(f(0.5))", 1.047_197_6),
+    float("asin(f(0.5))", 0.523_598_8),
+    float("atan(f(2.0))", 1.107_148_7),
+    float("atan2(f(1.0), f(-2.0))", 2.677_945),
+    float("asinh(f(2.0))", 1.443_635_5),
+    float("acosh(f(2.0))", 1.316_957_9),
+    float("atanh(f(0.5))", 0.549_306_2),
+    float("exp(f(1.0))", std::f32::consts::E),
+    float("exp2(f(0.5))", std::f32::consts::SQRT_2),
+    float("log(f(10.0))", std::f32::consts::LN_10),
+    float("log2(f(10.0))", std::f32::consts::LOG2_10),
+    float("pow(f(2.0), f(0.5))", std::f32::consts::SQRT_2),
+    float("sqrt(f(9.0))", 3.0),
+    float("inverseSqrt(f(4.0))", 0.5),
+    float("length(v(2.0, 3.0, 6.0))", 7.0),
+    float("length(f(-2.0))", 2.0),
+    float("distance(v(2.0, 3.0, 6.0), v(1.0, 1.0, 4.0))", 3.0),
+    float("normalize(v(2.0, 3.0, 6.0)).z", 0.857_142_86),
+    float("refract(v(1.0, -1.0, 0.0), v(0.0, 1.0, 0.0), f(0.5)).y", -1.0),
+    float("refract(v(1.0, 0.0, 0.0), v(0.0, 1.0, 0.0), f(2.0)).x", 0.0),
 ];
 
 const CONVERSIONS: &[Row] = &[
@@ -272,4 +324,10 @@ fn float_operations() -> Result<(), String> {
 fn conversions_saturate_and_packing_rounds() -> Result<(), String> {
     check(CONVERSIONS, 1)?;
     check(CONVERSIONS, 16)
+}
+
+#[test]
+fn library_functions() -> Result<(), String> {
+    check(LIBRARY, 1)?;
+    check(LIBRARY, 16)
 }

@@ -32,7 +32,10 @@ fn random(count: usize) -> Vec<u32> {
 
 /// Returns numbers from 0 to 1.
 fn random_floats(count: usize) -> Vec<f32> {
-    random(count).into_iter().map(|word| word as f32 / (1 << 24) as f32).collect()
+    random(count)
+        .into_iter()
+        .map(|word| word as f32 / (1 << 24) as f32)
+        .collect()
 }
 
 /// Runs a shader for each number of lanes. A work-group has `items` work-items. Returns the
@@ -116,7 +119,10 @@ fn histogram() -> Result<(), String> {
 
 #[test]
 fn bitonic_sort() -> Result<(), String> {
-    let numbers: Vec<u32> = random(128).into_iter().map(|word| (word as i32 - (1 << 23)) as u32).collect();
+    let numbers: Vec<u32> = random(128)
+        .into_iter()
+        .map(|word| (word as i32 - (1 << 23)) as u32)
+        .collect();
     let mut expected: Vec<i32> = numbers.iter().map(|&word| word as i32).collect();
     expected.sort_unstable();
     for buffers in runs(shader!("bitonic"), 128, [1, 1, 1], &[numbers])? {
@@ -231,6 +237,56 @@ fn life() -> Result<(), String> {
     }
     for buffers in runs(shader!("life"), 1, [2, 8, 1], &[cells, vec![0; size * size]])? {
         assert_eq!(buffers[1], expected);
+    }
+    Ok(())
+}
+
+#[test]
+fn nbody() -> Result<(), String> {
+    const COUNT: usize = 100;
+    // Position, mass, velocity, padding.
+    let numbers = random_floats(COUNT * 8);
+    let body = |index: usize| &numbers[index * 8..index * 8 + 8];
+    let mut expected = numbers.clone();
+    for index in 0..COUNT {
+        let mut sum = [0.0; 3];
+        for other in (0..COUNT).map(body) {
+            let way: Vec<f32> = (0..3).map(|axis| other[axis] - body(index)[axis]).collect();
+            let square: f32 = way.iter().map(|one| one * one).sum();
+            let inverse = (square + 0.05).sqrt().recip();
+            for (sum, way) in sum.iter_mut().zip(way) {
+                *sum += way * other[3] * inverse.powi(3);
+            }
+        }
+        for axis in 0..3 {
+            expected[index * 8 + 4 + axis] += sum[axis] * 0.01;
+            expected[index * 8 + axis] += expected[index * 8 + 4 + axis] * 0.01;
+        }
+        expected[index * 8 + 7] = 0.0;
+    }
+    for buffers in runs(shader!("nbody"), 64, [2, 1, 1], &[bits(&numbers), vec![0; COUNT * 8]])? {
+        close(&buffers[1], &expected, 1e-4)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn fft() -> Result<(), String> {
+    let signal = random_floats(128);
+    let mut expected = Vec::new();
+    for k in 0..64 {
+        let (mut real, mut imaginary) = (0.0f64, 0.0f64);
+        for (n, pair) in signal.chunks_exact(2).enumerate() {
+            let angle = -std::f64::consts::TAU * (k * n) as f64 / 64.0;
+            let (sin, cos) = angle.sin_cos();
+            let (a, b) = (f64::from(pair[0]), f64::from(pair[1]));
+            real += a * cos - b * sin;
+            imaginary += a * sin + b * cos;
+        }
+        expected.extend([real as f32, imaginary as f32]);
+    }
+    for buffers in runs(shader!("fft"), 64, [1, 1, 1], &[bits(&signal)])? {
+        close(&buffers[0], &expected, 1e-4)?;
     }
     Ok(())
 }

@@ -2,4 +2,6 @@
 
 mod functions;
 mod kernels;
+mod languages;
 mod run;
+mod semantics;

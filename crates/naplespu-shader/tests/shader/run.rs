@@ -47,14 +47,21 @@ pub fn device() -> Result<Device, String> {
 
 /// Runs an entry point. Returns the buffers after the run.
 pub fn run(case: Case<'_>) -> Result<Vec<Vec<u32>>, String> {
-    let kernel = case.module.compile(case.entry, &case.options).map_err(|error| error.to_string())?;
+    let kernel = case
+        .module
+        .compile(case.entry, &case.options)
+        .map_err(|error| error.to_string())?;
     let text = kernel.function.display().to_string();
     let mut device = device()?;
     let runner = Runner::new(&mut device, kernel).map_err(|error| format!("{error}\n{text}"))?;
     let mut bound = Vec::new();
     for (index, words) in case.buffers.iter().enumerate() {
-        let buffer = device.allocate(4 * words.len() as u32).map_err(|error| error.to_string())?;
-        device.copy_words_in(buffer, 0, words).map_err(|error| error.to_string())?;
+        let buffer = device
+            .allocate(4 * words.len() as u32)
+            .map_err(|error| error.to_string())?;
+        device
+            .copy_words_in(buffer, 0, words)
+            .map_err(|error| error.to_string())?;
         bound.push(Bound {
             group: 0,
             binding: index as u32,

@@ -93,8 +93,8 @@ fn load(args: &Args) -> Result<(Source, Module), Stop> {
         let module = Module::from_spirv(&bytes).map_err(|error| source.failed(&error))?;
         return Ok((source, module));
     }
-    let text = String::from_utf8(bytes)
-        .map_err(|_| Stop::Fault(format!("{name}: neither text nor a SPIR-V module")))?;
+    let text =
+        String::from_utf8(bytes).map_err(|_| Stop::Fault(format!("{name}: neither text nor a SPIR-V module")))?;
     let parsed = match extension {
         "glsl" | "comp" => Module::from_glsl(&text),
         _ => Module::from_wgsl(&text),

@@ -13,7 +13,10 @@ use std::path::PathBuf;
 /// The name of the file tells the language: `.wgsl`, `.glsl` or `.comp`, `.spv`. A buffer is named
 /// by its number in group 0, or by group and number: `2` or `0:2`.
 #[derive(clap::Args)]
-#[cfg_attr(not(feature = "shader"), expect(dead_code, reason = "only the command line is checked"))]
+#[cfg_attr(
+    not(feature = "shader"),
+    expect(dead_code, reason = "only the command line is checked")
+)]
 pub struct Args {
     /// A shader; `-` is WGSL from standard input
     #[arg(value_name = "FILE")]
@@ -126,7 +129,10 @@ fn parse_groups(text: &str) -> Result<[u32; 3], String> {
 /// Splits `BUFFER=REST`.
 fn parse_place(text: &str) -> Result<(Place, &str), String> {
     let (place, rest) = text.split_once('=').ok_or("it has the form BUFFER=...")?;
-    let number = |text: &str| text.parse::<u32>().map_err(|_| format!("'{text}' is not a number of a buffer"));
+    let number = |text: &str| {
+        text.parse::<u32>()
+            .map_err(|_| format!("'{text}' is not a number of a buffer"))
+    };
     let place = match place.split_once(':') {
         Some((group, binding)) => (number(group)?, number(binding)?),
         None => (0, number(place)?),
