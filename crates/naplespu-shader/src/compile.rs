@@ -48,12 +48,13 @@ fn compile(module: &Module, name: &str, options: &Options) -> Result<Kernel> {
         return Err(Error::Internal(format!("the entry point {name} was removed")));
     };
     let bindings = bindings(&resolved, &info, index);
-    emit::entry_point(&emit::Input {
+    let input = emit::Input {
         module: &resolved,
         info: &info,
         index,
         lines: &module.lines,
         lanes: options.lanes,
         bindings,
-    })
+    };
+    guarded(|| emit::entry_point(&input))
 }

@@ -60,7 +60,7 @@ pub enum BindingKind {
     Storage,
 }
 
-/// Runs a part of naga. A panic there becomes an error.
+/// Runs a part of naga or of the translation. A panic there becomes an error.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(result) => result,

@@ -3,9 +3,8 @@
 use crate::kernel::{Kernel, Parameter};
 use crate::module::BindingKind;
 use cranelift_codegen::ir::{Function, UserFuncName};
-use cranelift_module::FuncId;
-use naplespu_jit::device::{Arg, Buffer, DeviceError, LaunchConfig, Statistics, ThreadSet};
-use naplespu_jit::{DefineError, Device, function_name};
+use naplespu_jit::device::{Arg, Buffer, DeviceError, KernelError, LaunchConfig, Statistics, ThreadSet};
+use naplespu_jit::{Device, function_name};
 use npu_sim::TimingConfig;
 
 /// The alignment of buffers in bytes.
@@ -15,17 +14,9 @@ const BUFFER_ALIGNMENT: u32 = 64;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// The work-item function has no dispatch function.
+    /// The work-item function is not a kernel of the device.
     #[error(transparent)]
-    Spmd(#[from] naplespu_spmd::Error),
-    /// A function was not compiled.
-    #[error("{name}: {error}")]
-    Define {
-        /// The name of the function.
-        name: String,
-        /// The reason.
-        error: Box<DefineError>,
-    },
+    Kernel(#[from] KernelError),
     /// A buffer of the entry point is not bound.
     #[error("no buffer is bound to binding {binding} of group {group}")]
     Missing {
@@ -53,18 +44,6 @@ pub enum RunError {
         group: u32,
         /// The number in the group.
         binding: u32,
-    },
-    /// The work-items of a work-group wait for each other, and the threads execute fewer at once.
-    #[error("a work-group of {items} work-items needs {needed} threads of {lanes} lanes, the dispatch has {threads}")]
-    TooFewThreads {
-        /// The work-items of a work-group.
-        items: u32,
-        /// The needed threads of a core.
-        needed: u32,
-        /// The lanes of a thread.
-        lanes: u32,
-        /// The threads of each core in the dispatch.
-        threads: usize,
     },
     /// The launch failed.
     #[error(transparent)]
@@ -114,7 +93,7 @@ pub struct Bound {
 #[derive(Debug)]
 pub struct Runner {
     kernel: Kernel,
-    function: FuncId,
+    on_device: naplespu_jit::device::Kernel,
 }
 
 impl Kernel {
@@ -132,44 +111,14 @@ impl Kernel {
         }
     }
 
-    /// Returns the dispatch function, followed by the functions that it calls.
+    /// Returns the dispatch function, followed by the functions on lanes that it calls.
     ///
     /// # Errors
     ///
     /// See [`naplespu_spmd::Error`].
     pub fn dispatch_functions(&self) -> Result<Vec<Function>, naplespu_spmd::Error> {
-        let library = crate::math::functions();
-        let mut functions = naplespu_spmd::compile(&self.function, library, &self.spmd_options())?;
-        let called = called_scalars(&functions, library);
-        functions.extend(called);
-        Ok(functions)
+        naplespu_spmd::compile(&self.function, crate::math::functions(), &self.spmd_options())
     }
-}
-
-/// Returns the functions of the library that other functions call, directly or not.
-fn called_scalars(functions: &[Function], library: &[Function]) -> Vec<Function> {
-    let mut found: Vec<Function> = Vec::new();
-    let mut waiting: Vec<String> = functions.iter().flat_map(callees).collect();
-    while let Some(name) = waiting.pop() {
-        if found.iter().any(|one| function_name(&one.name) == name) {
-            continue;
-        }
-        let of_library = library.iter().find(|one| function_name(&one.name) == name);
-        if let Some(function) = of_library {
-            waiting.extend(callees(function));
-            found.push(function.clone());
-        }
-    }
-    found
-}
-
-/// Returns the names of the external functions of a function.
-fn callees(function: &Function) -> Vec<String> {
-    let names = function.dfg.ext_funcs.values();
-    names
-        .map(|callee| callee.name.display(Some(&function.params)).to_string())
-        .map(|name| name.trim_start_matches('%').to_owned())
-        .collect()
 }
 
 impl Runner {
@@ -177,7 +126,7 @@ impl Runner {
     ///
     /// # Errors
     ///
-    /// [`RunError::Spmd`] and [`RunError::Define`].
+    /// [`RunError::Kernel`].
     pub fn new(device: &mut Device, mut kernel: Kernel) -> Result<Self, RunError> {
         let name = function_name(&kernel.function.name);
         let mut free = name.clone();
@@ -187,28 +136,8 @@ impl Runner {
             free = format!("{name}_{number}");
         }
         kernel.function.name = UserFuncName::testcase(free.as_bytes());
-        let functions = kernel.dispatch_functions()?;
-        let is_new = |function: &&Function| device.function(&function_name(&function.name)).is_none();
-        let new: Vec<Function> = functions.iter().filter(is_new).cloned().collect();
-        let mut dispatch = None;
-        for (added, function) in device.add_functions(&new).into_iter().zip(&new) {
-            let name = function_name(&function.name);
-            match added {
-                Ok(id) if name == free => dispatch = Some(id),
-                Ok(_) => {}
-                Err(error) => {
-                    let error = Box::new(error);
-                    return Err(RunError::Define { name, error });
-                }
-            }
-        }
-        match dispatch {
-            Some(function) => Ok(Self { kernel, function }),
-            None => Err(RunError::Spmd(naplespu_spmd::Error::Internal {
-                function: free,
-                expected: "the dispatch function",
-            })),
-        }
+        let on_device = device.add_kernel(&kernel.function, crate::math::functions(), &kernel.spmd_options())?;
+        Ok(Self { kernel, on_device })
     }
 
     /// Returns the entry point.
@@ -224,16 +153,6 @@ impl Runner {
     /// See [`RunError`]. The device stays usable.
     pub fn dispatch(&self, device: &mut Device, dispatch: &Dispatch, bound: &[Bound]) -> Result<Statistics, RunError> {
         let buffers = self.buffers(bound)?;
-        let options = self.kernel.spmd_options();
-        let needed = options.subgroups();
-        if naplespu_spmd::needs_group(&self.kernel.function, &options) && needed as usize > dispatch.threads {
-            return Err(RunError::TooFewThreads {
-                items: options.work_items(),
-                needed,
-                lanes: options.lanes,
-                threads: dispatch.threads,
-            });
-        }
         let mut arguments: Vec<Arg> = Vec::new();
         for parameter in &self.kernel.parameters {
             arguments.push(match *parameter {
@@ -241,7 +160,6 @@ impl Runner {
                 Parameter::Size(index) => Arg::from(buffers[index].size() as i32),
             });
         }
-        arguments.extend(dispatch.groups.map(|count| Arg::from(count as i32)));
         let mut config = LaunchConfig::new(ThreadSet::on_cores(0..dispatch.cores, dispatch.threads));
         if let Some(timing) = &dispatch.timing {
             config = config.timed(timing.clone());
@@ -249,17 +167,7 @@ impl Runner {
         if let Some(limit) = dispatch.instruction_limit {
             config = config.instruction_limit(limit);
         }
-        let (cores, threads) = (dispatch.cores, dispatch.threads);
-        let launch = device.launch_each(self.function, config, |_, thread| {
-            let mut all = arguments.clone();
-            all.extend([thread.core, cores, threads].map(|number| Arg::from(number as i32)));
-            all
-        })?;
-        let finished = launch.wait()?;
-        // A write to memory by the host writes the caches back; an empty one does nothing else.
-        if let Some(&buffer) = buffers.first() {
-            device.copy_in(buffer, 0, &[])?;
-        }
+        let finished = device.dispatch(&self.on_device, dispatch.groups, config, &arguments)?;
         Ok(finished.statistics)
     }
 
