@@ -419,7 +419,7 @@ fn replacement(
         Builtin::Barrier => return Replacement::Barrier,
         _ if !one_lane => return Replacement::Stays,
         Builtin::LaneId => number(cursor, 0),
-        Builtin::Any | Builtin::All => {
+        Builtin::Any | Builtin::All | Builtin::AllKnown => {
             let zero = cursor.ins().iconst(types::I8, 0);
             cursor.ins().icmp(IntCC::NotEqual, args[0], zero)
         }

@@ -201,6 +201,7 @@ impl Divergence {
                 Some(Ok(
                     Builtin::Any
                     | Builtin::All
+                    | Builtin::AllKnown
                     | Builtin::Ballot
                     | Builtin::BroadcastFirst(_)
                     | Builtin::Reduce(_, Extent::Reduce),

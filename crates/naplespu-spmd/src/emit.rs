@@ -6,7 +6,7 @@
 
 use crate::divergence::{Divergence, Form, definition, lanes_type};
 use crate::linearize::Flow;
-use crate::{Error, Options, builtins, external_name, facts, normalize, slots};
+use crate::{Error, Options, builtins, external_name, facts, normalize, slots, versions};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
     AbiParam, Block, BlockArg, ExternalName, Function, Inst, InstBuilder, InstBuilderBase, InstructionData, Layout, Opcode, Signature,
@@ -87,13 +87,17 @@ fn emit(
     name: UserFuncName,
 ) -> Result<(Function, Vec<Vec<u8>>), Error> {
     normalize::run(&mut func)?;
-    let flow = Flow::new(&func);
-    let pure_call = |inst: Inst| match callee_name(&func, inst) {
+    let is_pure_call = |func: &Function, inst: Inst| match callee_name(func, inst) {
         Some(name) if is_uniform_intrinsic(&name) => true,
         Some(name) => callees.get(&name).is_some_and(|callee| is_pure(callee, callees)),
         None => false,
     };
-    let divergence = Divergence::new(&func, &flow, params, pure_call);
+    if params == Form::Uniform {
+        versions::run(&mut func, is_pure_call)?;
+        normalize::run(&mut func)?;
+    }
+    let flow = Flow::new(&func);
+    let divergence = Divergence::new(&func, &flow, params, |inst| is_pure_call(&func, inst));
     let alignment = facts::alignment(&func, &flow.order, options);
     let mut new = func.clone();
     new.layout = Layout::new();

@@ -82,7 +82,7 @@ fn is_boolean(func: &Function, inst: Inst, booleans: &BTreeSet<Value>) -> bool {
         Opcode::Select => args[1..].iter().all(|arg| booleans.contains(arg)),
         Opcode::Call => matches!(
             builtins::called(func, inst),
-            Some(Ok(Builtin::Any | Builtin::All | Builtin::Elect))
+            Some(Ok(Builtin::Any | Builtin::All | Builtin::AllKnown | Builtin::Elect))
         ),
         _ => false,
     }

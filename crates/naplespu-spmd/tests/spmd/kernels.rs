@@ -5,7 +5,7 @@ use cranelift_codegen::ir::Function;
 use cranelift_reader::parse_functions;
 use naplespu_spmd::Options;
 
-fn parse(text: &str) -> Vec<Function> {
+pub fn parse(text: &str) -> Vec<Function> {
     parse_functions(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
