@@ -16,8 +16,8 @@ use crate::linearize::Flow;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{
-    AbiParam, Block, BlockArg, ExtFuncData, ExternalName, FuncRef, Function, Inst, InstBuilder, InstructionData, Opcode,
-    Signature, Value, types,
+    AbiParam, Block, BlockArg, ExtFuncData, ExternalName, FuncRef, Function, Inst, InstBuilder, InstructionData,
+    Opcode, Signature, Value, types,
 };
 use cranelift_codegen::isa::CallConv;
 use std::collections::{BTreeMap, BTreeSet};
@@ -143,7 +143,8 @@ impl Region {
             }
         }
         for copy in copies {
-            func.dfg.map_inst_values(copy, |value| values.get(&value).copied().unwrap_or(value));
+            func.dfg
+                .map_inst_values(copy, |value| values.get(&value).copied().unwrap_or(value));
             let dfg = &mut func.dfg;
             for call in dfg.insts[copy].branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables) {
                 if let Some(&new) = new_blocks.get(&call.block(&dfg.value_lists)) {
@@ -173,7 +174,8 @@ impl Region {
         } else {
             copy_condition(func, condition, self.branch, true)
         };
-        func.dfg.map_inst_values(inst, |value| if value == condition { again } else { value });
+        func.dfg
+            .map_inst_values(inst, |value| if value == condition { again } else { value });
         let mut cursor = FuncCursor::new(func).at_bottom(self.branch);
         cursor.set_srcloc(cursor.func.srcloc(inst));
         let call = cursor.ins().call(all_known, &[holds]);

@@ -64,7 +64,9 @@ fn check(declarations: &str, operation: &str, expected: impl Fn(&[usize], usize)
         let results = results(lanes, declarations, operation);
         for (index, result) in results.into_iter().enumerate() {
             let first = index / lanes as usize * lanes as usize;
-            let subgroup: Vec<usize> = (first..(first + lanes as usize).min(ITEMS)).filter(|&index| active(index)).collect();
+            let subgroup: Vec<usize> = (first..(first + lanes as usize).min(ITEMS))
+                .filter(|&index| active(index))
+                .collect();
             let right = if active(index) { expected(&subgroup, index) } else { !0 };
             assert_eq!(result, right, "work-item {index} of {lanes} lanes: {operation}");
         }
@@ -85,7 +87,8 @@ fn reductions_and_scans_combine_active_lanes() {
     for (name, identity, combine) in operations {
         let declare = |extent: &str| format!("fn1 = %__builtin_npu_subgroup_{extent}{name}(i32) -> i32");
         let operation = "    v20 = call fn1(v9)";
-        let fold = |items: &mut dyn Iterator<Item = &usize>| items.fold(identity, |sum, &item| combine(sum, value(item)));
+        let fold =
+            |items: &mut dyn Iterator<Item = &usize>| items.fold(identity, |sum, &item| combine(sum, value(item)));
         check(&declare(""), operation, |all, _| fold(&mut all.iter()));
         check(&declare("inclusive_"), operation, |all, own| {
             fold(&mut all.iter().filter(|&&item| item <= own))
@@ -101,8 +104,12 @@ fn votes_see_active_lanes_only() {
     let compare = "    v19 = iconst.i32 3\n    v18 = icmp ugt v9, v19\n";
     let vote = |name: &str| format!("fn1 = %__builtin_npu_subgroup_{name}(i8) -> i8");
     let call = format!("{compare}    v17 = call fn1(v18)\n    v20 = uextend.i32 v17");
-    check(&vote("any"), &call, |all, _| all.iter().any(|&item| value(item) > 3).into());
-    check(&vote("all"), &call, |all, _| all.iter().all(|&item| value(item) > 3).into());
+    check(&vote("any"), &call, |all, _| {
+        all.iter().any(|&item| value(item) > 3).into()
+    });
+    check(&vote("all"), &call, |all, _| {
+        all.iter().all(|&item| value(item) > 3).into()
+    });
     let ballot = format!("{compare}    v20 = call fn1(v18)");
     check("fn1 = %__builtin_npu_subgroup_ballot(i8) -> i32", &ballot, |all, _| {
         let first = all[0] / 16 * 16;
@@ -110,7 +117,9 @@ fn votes_see_active_lanes_only() {
         lanes.fold(0, |bits, item| bits | 1 << (item - first))
     });
     let elect = "    v17 = call fn1()\n    v20 = uextend.i32 v17";
-    check("fn1 = %__builtin_npu_subgroup_elect() -> i8", elect, |all, own| (all[0] == own).into());
+    check("fn1 = %__builtin_npu_subgroup_elect() -> i8", elect, |all, own| {
+        (all[0] == own).into()
+    });
 }
 
 #[test]
@@ -125,7 +134,11 @@ fn lanes_read_values_of_other_lanes() {
     v18 = iconst.i32 15
     v19 = band v17, v18
     v20 = call fn1(v9, v19)";
-    let results = results(16, "fn1 = %__builtin_npu_subgroup_shuffle_i32(i32, i32) -> i32", shuffle);
+    let results = results(
+        16,
+        "fn1 = %__builtin_npu_subgroup_shuffle_i32(i32, i32) -> i32",
+        shuffle,
+    );
     for index in (0..ITEMS).filter(|&index| active(index)) {
         let from = if index < 20 { index ^ 1 } else { index };
         assert_eq!(results[index], value(from), "work-item {index}");

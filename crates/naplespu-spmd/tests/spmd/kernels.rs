@@ -14,7 +14,13 @@ fn check(text: &str, sizes: Options, memory: &[u32], numbers: &[i32], expected: 
     let functions = parse(text);
     let mut right = memory.to_vec();
     expected(&mut right);
-    for (lanes, threads, opt_level) in [(1, 8, "speed"), (16, 1, "speed"), (16, 8, "none"), (32, 4, "speed"), (64, 2, "speed")] {
+    for (lanes, threads, opt_level) in [
+        (1, 8, "speed"),
+        (16, 1, "speed"),
+        (16, 8, "none"),
+        (32, 4, "speed"),
+        (64, 2, "speed"),
+    ] {
         let options = Options { lanes, ..sizes.clone() };
         if naplespu_spmd::needs_group(&functions[0], &options) && options.subgroups() as usize > threads {
             continue;
@@ -153,7 +159,9 @@ block3:
 ",
     );
     check(&text, options(48, 1), &memory(), &[5], |memory| {
-        let sum = memory[250..255].iter().fold(0, |sum: u32, &value| sum.wrapping_add(value));
+        let sum = memory[250..255]
+            .iter()
+            .fold(0, |sum: u32, &value| sum.wrapping_add(value));
         for index in 0..100 {
             memory[index] = sum.wrapping_mul(index as u32);
         }
@@ -336,5 +344,8 @@ block3:
     return
 }";
     let error = naplespu_spmd::compile(&parse(text)[0], &[], &options(16, 16)).map(|_| ());
-    assert!(matches!(error, Err(naplespu_spmd::Error::Irreducible { .. })), "{error:?}");
+    assert!(
+        matches!(error, Err(naplespu_spmd::Error::Irreducible { .. })),
+        "{error:?}"
+    );
 }

@@ -175,7 +175,9 @@ impl Generator<'_> {
                 let (number, value) = (self.int(2), self.int(2));
                 let number = self.builder.ins().band_imm_s(number, COUNTERS - 1);
                 let address = self.address(number, COUNTERS_AT);
-                self.builder.ins().atomic_rmw(types::I32, FLAGS, AtomicRmwOp::Add, address, value);
+                self.builder
+                    .ins()
+                    .atomic_rmw(types::I32, FLAGS, AtomicRmwOp::Add, address, value);
             }
             8 => self.leave(),
             9..=11 => self.branch(depth),
@@ -217,8 +219,13 @@ impl Generator<'_> {
         let index = self.builder.ins().band_imm_s(index, 3);
         let blocks: [Block; 4] = std::array::from_fn(|_| self.builder.create_block());
         let after = self.builder.create_block();
-        let calls: Vec<_> = blocks.iter().map(|&block| self.builder.func.dfg.block_call(block, &[])).collect();
-        let table = self.builder.create_jump_table(JumpTableData::new(calls[0], &calls[1..]));
+        let calls: Vec<_> = blocks
+            .iter()
+            .map(|&block| self.builder.func.dfg.block_call(block, &[]))
+            .collect();
+        let table = self
+            .builder
+            .create_jump_table(JumpTableData::new(calls[0], &calls[1..]));
         self.builder.ins().br_table(index, table);
         for (number, &block) in blocks.iter().enumerate() {
             self.builder.switch_to_block(block);
@@ -424,15 +431,21 @@ impl Generator<'_> {
 }
 
 /// Number of random kernels; `NAPLESPU_SPMD_CASES` runs more.
-const CASES: u64 = 60;
+const CASES: u64 = 25;
 
 #[test]
 fn random_kernels_give_the_results_of_one_work_item_at_a_time() {
-    let cases = std::env::var("NAPLESPU_SPMD_CASES").ok().and_then(|cases| cases.parse().ok());
-    let first = std::env::var("NAPLESPU_SPMD_FIRST").ok().and_then(|first| first.parse().ok());
+    let cases = std::env::var("NAPLESPU_SPMD_CASES")
+        .ok()
+        .and_then(|cases| cases.parse().ok());
+    let first = std::env::var("NAPLESPU_SPMD_FIRST")
+        .ok()
+        .and_then(|first| first.parse().ok());
     for seed in first.unwrap_or(0)..first.unwrap_or(0) + cases.unwrap_or(CASES) {
         let functions = [kernel(seed)];
-        let memory: Vec<u32> = (0..WORDS as u32).map(|index| index.wrapping_mul(0x9e37_79b9) >> 20).collect();
+        let memory: Vec<u32> = (0..WORDS as u32)
+            .map(|index| index.wrapping_mul(0x9e37_79b9) >> 20)
+            .collect();
         let mut right = None;
         let wide = [32, 64][seed as usize % 2];
         for (lanes, threads, opt_level) in [(1, 1, "speed"), (16, 2, "speed"), (wide, 1, "none")] {
@@ -452,7 +465,11 @@ fn random_kernels_give_the_results_of_one_work_item_at_a_time() {
             };
             let done = run(case).unwrap_or_else(|error| panic!("seed {seed}, {lanes} lanes: {error}"));
             let right = right.get_or_insert_with(|| done.memory.clone());
-            assert!(*right == done.memory, "seed {seed}, {lanes} lanes\n{}", functions[0].display());
+            assert!(
+                *right == done.memory,
+                "seed {seed}, {lanes} lanes\n{}",
+                functions[0].display()
+            );
         }
     }
 }
