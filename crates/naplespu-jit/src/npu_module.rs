@@ -294,6 +294,16 @@ impl NpuModule {
         written.map_err(|full| LinkError::MemoryFull(full.to_string()))
     }
 
+    /// Writes dirty lines of data caches back to memory.
+    ///
+    /// # Errors
+    ///
+    /// See [`NpuModule::write_memory`].
+    pub fn write_back(&mut self) -> Result<(), LinkError> {
+        let written = self.machine.write_back_caches();
+        written.map_err(|full| LinkError::MemoryFull(full.to_string()))
+    }
+
     /// Reads a word of the device's memory.
     pub fn read_word(&self, address: u32) -> u32 {
         self.machine.memory().read_u32(address)

@@ -2,10 +2,10 @@
 
 use crate::Error;
 use crate::builtins::{Builtin, Extent, FloatOp, IntOp, Reduction};
-use crate::divergence::Form;
+use crate::divergence::{Form, definition};
 use crate::emit::{ALL_LANES, Emitter, LANES, Parts};
-use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Inst, InstBuilder, MemFlagsData, Value, types};
+use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
+use cranelift_codegen::ir::{Inst, InstBuilder, InstructionData, MemFlagsData, Opcode, Value, types};
 use smallvec::smallvec;
 
 /// Emits the value that does not change the result of an operation.
@@ -49,6 +49,14 @@ impl Emitter<'_> {
                 let unset = self.and_not_mask(Some(&active), &set);
                 smallvec![self.has_bits(&unset, IntCC::Equal)]
             }
+            Builtin::AllKnown => smallvec![match self.all_known(args[0])? {
+                Some(all) => all,
+                None => {
+                    let set = self.condition(args[0])?;
+                    let unset = self.and_not_mask(Some(&active), &set);
+                    self.has_bits(&unset, IntCC::Equal)
+                }
+            }],
             Builtin::Ballot => {
                 let set = self.condition(args[0])?;
                 let set = self.and_mask(Some(&active), &set);
@@ -78,6 +86,52 @@ impl Emitter<'_> {
         let any = self.any(mask);
         let zero = self.builder.ins().iconst(types::I32, 0);
         self.builder.ins().icmp(condition, any, zero)
+    }
+
+    /// Returns a scalar that is not zero only if a compare of a linear and a uniform number holds in
+    /// all lanes, or `None` for other conditions.
+    fn all_known(&mut self, value: Value) -> Result<Option<Value>, Error> {
+        if self.form(value) == Form::Uniform {
+            return self.scalar(value).map(Some);
+        }
+        let Some(inst) = definition(self.old, value) else {
+            return Ok(None);
+        };
+        let (cond, args) = match self.old.dfg.insts[inst] {
+            InstructionData::IntCompare { cond, args, .. } => (cond, args),
+            InstructionData::Binary {
+                opcode: Opcode::Band,
+                args: [x, y],
+            } => {
+                let (Some(x), Some(y)) = (self.all_known(x)?, self.all_known(y)?) else {
+                    return Ok(None);
+                };
+                return Ok(Some(self.builder.ins().band(x, y)));
+            }
+            _ => return Ok(None),
+        };
+        let (cond, linear, stride, bound) = match args.map(|arg| self.form(arg)) {
+            [Form::Linear(stride), Form::Uniform] => (cond, args[0], stride, args[1]),
+            [Form::Uniform, Form::Linear(stride)] => (cond.swap_args(), args[1], stride, args[0]),
+            _ => return Ok(None),
+        };
+        let first = self.scalar(linear)?;
+        let bound = self.scalar(bound)?;
+        let span = stride.wrapping_mul(self.lanes as i32 - 1);
+        let last = self.builder.ins().iadd_imm_s(first, i64::from(span));
+        let (low, high) = if stride >= 0 { (first, last) } else { (last, first) };
+        // Without a wrap, the lowest and the highest lane decide.
+        use IntCC::*;
+        let (order, decides) = match cond {
+            UnsignedLessThan | UnsignedLessThanOrEqual => (UnsignedLessThanOrEqual, high),
+            UnsignedGreaterThan | UnsignedGreaterThanOrEqual => (UnsignedLessThanOrEqual, low),
+            SignedLessThan | SignedLessThanOrEqual => (SignedLessThanOrEqual, high),
+            SignedGreaterThan | SignedGreaterThanOrEqual => (SignedLessThanOrEqual, low),
+            Equal | NotEqual => return Ok(None),
+        };
+        let ordered = self.builder.ins().icmp(order, low, high);
+        let holds = self.builder.ins().icmp(cond, decides, bound);
+        Ok(Some(self.builder.ins().band(ordered, holds)))
     }
 
     fn elect(&mut self, active: &Parts) -> Parts {

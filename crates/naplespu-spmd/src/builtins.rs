@@ -76,6 +76,9 @@ pub enum Builtin {
     Any,
     /// `subgroup_all(i8) -> i8`: whether the argument is not zero in all active lanes.
     All,
+    /// `subgroup_all_known(i8) -> i8`: not zero only if the argument is not zero in all active lanes.
+    /// It may be zero nevertheless; the test is cheap for compares of linear and uniform numbers.
+    AllKnown,
     /// `subgroup_ballot(i8) -> i32`: one bit for each of the first 32 lanes.
     Ballot,
     /// `subgroup_elect() -> i8`: whether this is the first active lane.
@@ -104,6 +107,7 @@ impl Builtin {
             "workgroup_barrier" => Self::Barrier,
             "subgroup_any" => Self::Any,
             "subgroup_all" => Self::All,
+            "subgroup_all_known" => Self::AllKnown,
             "subgroup_ballot" => Self::Ballot,
             "subgroup_elect" => Self::Elect,
             "subgroup_broadcast_first_i32" => Self::BroadcastFirst(types::I32),
@@ -134,7 +138,7 @@ impl Builtin {
     pub fn signature(self) -> (Vec<Type>, Option<Type>) {
         match self {
             Self::Barrier => (vec![], None),
-            Self::Any | Self::All => (vec![types::I8], Some(types::I8)),
+            Self::Any | Self::All | Self::AllKnown => (vec![types::I8], Some(types::I8)),
             Self::Ballot => (vec![types::I8], Some(types::I32)),
             Self::Elect => (vec![], Some(types::I8)),
             Self::BroadcastFirst(ty) => (vec![ty], Some(ty)),

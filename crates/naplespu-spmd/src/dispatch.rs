@@ -90,7 +90,12 @@ fn check(kernel: &Function, options: &Options) -> Result<(), Error> {
     if !kernel.signature.returns.is_empty() {
         return Err(Error::Results(function));
     }
-    if let Some(param) = kernel.signature.params.iter().find(|param| param.value_type != types::I32) {
+    if let Some(param) = kernel
+        .signature
+        .params
+        .iter()
+        .find(|param| param.value_type != types::I32)
+    {
         return Err(Error::Parameter {
             function,
             ty: param.value_type,
@@ -124,8 +129,19 @@ impl Loops<'_> {
             return Err(self.internal("six parameters"));
         };
         let subgroups = i64::from(self.options.subgroups());
-        let [row_z, row_y, units, unit, start, work, latch, next_unit, next_y, next_z, done] =
-            std::array::from_fn(|_| self.func.dfg.make_block());
+        let [
+            row_z,
+            row_y,
+            units,
+            unit,
+            start,
+            work,
+            latch,
+            next_unit,
+            next_y,
+            next_z,
+            done,
+        ] = std::array::from_fn(|_| self.func.dfg.make_block());
         for block in [row_z, row_y, units, unit, start, work] {
             self.func.layout.insert_block(block, body);
         }
@@ -165,7 +181,13 @@ impl Loops<'_> {
         cursor.ins().brif(idle, done, &[], row_z, &[zero.into(), first.into()]);
 
         let [z, first_of_z] = self.params(row_z);
-        self.test(row_z, IntCC::UnsignedLessThan, (z, count_z), (row_y, &[zero, first_of_z]), (done, &[]));
+        self.test(
+            row_z,
+            IntCC::UnsignedLessThan,
+            (z, count_z),
+            (row_y, &[zero, first_of_z]),
+            (done, &[]),
+        );
         let [y, first_of_y] = self.params(row_y);
         self.test(
             row_y,
@@ -175,7 +197,13 @@ impl Loops<'_> {
             (next_z, &[first_of_y]),
         );
         let [number] = self.params(units);
-        self.test(units, IntCC::UnsignedLessThan, (number, row_units), (unit, &[]), (next_y, &[]));
+        self.test(
+            units,
+            IntCC::UnsignedLessThan,
+            (number, row_units),
+            (unit, &[]),
+            (next_y, &[]),
+        );
         // A unit.
         let mut cursor = FuncCursor::new(self.func).at_bottom(unit);
         let (x, subgroup) = if self.together {
@@ -301,7 +329,9 @@ impl Loops<'_> {
         let args = |values: &[Value]| -> Vec<BlockArg> { values.iter().map(|&value| value.into()).collect() };
         let mut cursor = FuncCursor::new(self.func).at_bottom(block);
         let holds = cursor.ins().icmp(condition, x, y);
-        cursor.ins().brif(holds, then, &args(then_args), other, &args(other_args));
+        cursor
+            .ins()
+            .brif(holds, then, &args(then_args), other, &args(other_args));
     }
 
     fn internal(&self, expected: &'static str) -> Error {
@@ -376,10 +406,12 @@ fn expand_builtins(func: &mut Function, frame: &Frame, latch: Block, options: &O
             Replacement::Value(value) => Some(value),
             Replacement::Barrier => {
                 let args = [frame.barrier, frame.last_thread];
-                calls.call(cursor.ins(), "barrier", &args).map_err(|_| Error::Internal {
-                    function: func.name.to_string(),
-                    expected: "the intrinsic of barriers",
-                })?
+                calls
+                    .call(cursor.ins(), "barrier", &args)
+                    .map_err(|_| Error::Internal {
+                        function: func.name.to_string(),
+                        expected: "the intrinsic of barriers",
+                    })?
             }
         };
         let old = func.dfg.inst_results(inst).first().copied();
@@ -419,7 +451,7 @@ fn replacement(
         Builtin::Barrier => return Replacement::Barrier,
         _ if !one_lane => return Replacement::Stays,
         Builtin::LaneId => number(cursor, 0),
-        Builtin::Any | Builtin::All => {
+        Builtin::Any | Builtin::All | Builtin::AllKnown => {
             let zero = cursor.ins().iconst(types::I8, 0);
             cursor.ins().icmp(IntCC::NotEqual, args[0], zero)
         }

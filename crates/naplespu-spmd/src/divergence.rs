@@ -53,14 +53,21 @@ impl Divergence {
             leave_loops: BTreeSet::new(),
         };
         for &block in &flow.order {
-            let results = func.layout.block_insts(block).flat_map(|inst| func.dfg.inst_results(inst));
+            let results = func
+                .layout
+                .block_insts(block)
+                .flat_map(|inst| func.dfg.inst_results(inst));
             for &value in func.dfg.block_params(block).iter().chain(results) {
                 this.defined_in.insert(value, block);
             }
         }
         if let Some(&entry) = flow.order.first() {
             for &param in func.dfg.block_params(entry) {
-                let form = if params == Form::Lanes { this.varying(param) } else { params };
+                let form = if params == Form::Lanes {
+                    this.varying(param)
+                } else {
+                    params
+                };
                 this.forms.insert(param, form);
             }
         }
@@ -201,6 +208,7 @@ impl Divergence {
                 Some(Ok(
                     Builtin::Any
                     | Builtin::All
+                    | Builtin::AllKnown
                     | Builtin::Ballot
                     | Builtin::BroadcastFirst(_)
                     | Builtin::Reduce(_, Extent::Reduce),
@@ -334,7 +342,11 @@ fn linear(func: &Function, inst: Inst, form: &impl Fn(Value) -> Form) -> Option<
         }
         _ => return None,
     };
-    Some(if stride == 0 { Form::Uniform } else { Form::Linear(stride) })
+    Some(if stride == 0 {
+        Form::Uniform
+    } else {
+        Form::Linear(stride)
+    })
 }
 
 /// Returns the type of sixteen lanes of a scalar type. Integers below 32 bits use lanes of 32 bits,

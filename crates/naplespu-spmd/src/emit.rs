@@ -6,11 +6,11 @@
 
 use crate::divergence::{Divergence, Form, definition, lanes_type};
 use crate::linearize::Flow;
-use crate::{Error, Options, builtins, external_name, facts, normalize, slots};
+use crate::{Error, Options, builtins, external_name, facts, normalize, slots, versions};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
-    AbiParam, Block, BlockArg, ExternalName, Function, Inst, InstBuilder, InstBuilderBase, InstructionData, Layout, Opcode, Signature,
-    StackSlot, Type, UserFuncName, Value, types,
+    AbiParam, Block, BlockArg, ExternalName, Function, Inst, InstBuilder, InstBuilderBase, InstructionData, Layout,
+    Opcode, Signature, StackSlot, Type, UserFuncName, Value, types,
 };
 use cranelift_codegen::isa::TargetFrontendConfig;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
@@ -49,7 +49,13 @@ pub fn vectorize_callee(
     options: &Options,
 ) -> Result<(Function, Vec<Vec<u8>>), Error> {
     let name = vector_name(&crate::name(func), options.lanes);
-    emit(func.clone(), callees, options, Form::Lanes, UserFuncName::testcase(name))
+    emit(
+        func.clone(),
+        callees,
+        options,
+        Form::Lanes,
+        UserFuncName::testcase(name),
+    )
 }
 
 /// Returns the name of the vector version of a callee.
@@ -65,7 +71,8 @@ pub fn is_pure(func: &Function, callees: &Callees<'_>) -> bool {
     insts.into_iter().all(|inst| {
         let opcode = func.dfg.insts[inst].opcode();
         if opcode == Opcode::Call {
-            return callee_name(func, inst).is_some_and(|name| callees.get(&name).is_some_and(|callee| is_pure(callee, callees)));
+            return callee_name(func, inst)
+                .is_some_and(|name| callees.get(&name).is_some_and(|callee| is_pure(callee, callees)));
         }
         !(opcode.can_load() || opcode.can_store() || opcode.can_trap() || opcode.is_call())
             && (!opcode.other_side_effects() || opcode.is_terminator())
@@ -87,13 +94,17 @@ fn emit(
     name: UserFuncName,
 ) -> Result<(Function, Vec<Vec<u8>>), Error> {
     normalize::run(&mut func)?;
-    let flow = Flow::new(&func);
-    let pure_call = |inst: Inst| match callee_name(&func, inst) {
+    let is_pure_call = |func: &Function, inst: Inst| match callee_name(func, inst) {
         Some(name) if is_uniform_intrinsic(&name) => true,
         Some(name) => callees.get(&name).is_some_and(|callee| is_pure(callee, callees)),
         None => false,
     };
-    let divergence = Divergence::new(&func, &flow, params, pure_call);
+    if params == Form::Uniform {
+        versions::run(&mut func, is_pure_call)?;
+        normalize::run(&mut func)?;
+    }
+    let flow = Flow::new(&func);
+    let divergence = Divergence::new(&func, &flow, params, |inst| is_pure_call(&func, inst));
     let alignment = facts::alignment(&func, &flow.order, options);
     let mut new = func.clone();
     new.layout = Layout::new();
@@ -153,7 +164,14 @@ fn is_uniform_intrinsic(name: &[u8]) -> bool {
     let Some(name) = name.strip_prefix(builtins::PREFIX.as_bytes()) else {
         return false;
     };
-    let uniform: [&[u8]; 6] = [b"thread_id", b"tile_id", b"core_id", b"thread_count", b"read_control_reg", b"barrier"];
+    let uniform: [&[u8]; 6] = [
+        b"thread_id",
+        b"tile_id",
+        b"core_id",
+        b"thread_count",
+        b"read_control_reg",
+        b"barrier",
+    ];
     uniform.contains(&name)
 }
 
@@ -327,7 +345,11 @@ impl Emitter<'_> {
     /// Clears the masks, and the parameters of joined blocks, of the blocks whose innermost loop is
     /// `around`; `None` stands for the blocks outside of loops. The headers of loops in `around`
     /// are included, the header of `around` is not.
-    fn reset_inner(&mut self, around: Option<cranelift_codegen::loop_analysis::Loop>, block: Block) -> Result<(), Error> {
+    fn reset_inner(
+        &mut self,
+        around: Option<cranelift_codegen::loop_analysis::Loop>,
+        block: Block,
+    ) -> Result<(), Error> {
         if around.is_none() && self.flow.order.first() != Some(&block) {
             return Ok(());
         }
@@ -501,7 +523,10 @@ impl Emitter<'_> {
         if !self.divergence.divergent.contains(&self.block) {
             let index = self.scalar(arg)?;
             let edges: Vec<Block> = (0..=count).map(|_| self.builder.create_block()).collect();
-            let calls: Vec<_> = edges.iter().map(|&edge| self.builder.func.dfg.block_call(edge, &[])).collect();
+            let calls: Vec<_> = edges
+                .iter()
+                .map(|&edge| self.builder.func.dfg.block_call(edge, &[]))
+                .collect();
             let data = cranelift_codegen::ir::JumpTableData::new(calls[0], &calls[1..]);
             let new_table = self.builder.create_jump_table(data);
             self.builder.ins().br_table(index, new_table);
@@ -556,7 +581,10 @@ impl Emitter<'_> {
     fn jump_on(&mut self, target: Block, mut waiting: BTreeSet<usize>) -> Result<(), Error> {
         if self.flow.is_back_edge(self.block, target) {
             let header = self.blocks[&target];
-            let divergent = self.flow.starts(target).is_some_and(|around| self.divergence.loops.contains(&around));
+            let divergent = self
+                .flow
+                .starts(target)
+                .is_some_and(|around| self.divergence.loops.contains(&around));
             match self.mask.clone() {
                 Some(mask) if divergent && !waiting.is_empty() => {
                     let any = self.any(&mask);
@@ -587,14 +615,17 @@ impl Emitter<'_> {
         let params = self.old.dfg.block_params(target).to_vec();
         let mut values = Vec::new();
         for (&param, arg) in params.iter().zip(args) {
-            let arg = arg.as_value().ok_or_else(|| self.internal("a value as block argument"))?;
+            let arg = arg
+                .as_value()
+                .ok_or_else(|| self.internal("a value as block argument"))?;
             values.push(self.as_form(arg, self.divergence.form(param))?);
         }
         let from = self.block;
         // Lanes that left the loop in earlier iterations are already in the target.
-        let accumulates = self.flow.loops_of(from).any(|around| {
-            self.divergence.loops.contains(&around) && !self.flow.loops.is_in_loop(target, around)
-        });
+        let accumulates = self
+            .flow
+            .loops_of(from)
+            .any(|around| self.divergence.loops.contains(&around) && !self.flow.loops.is_in_loop(target, around));
         let back = self.flow.is_back_edge(from, target);
         let joined = self.divergence.joined.contains(&target) && !back;
         let first = self.first_edge.get(&target) == Some(&from) && !again;
@@ -655,13 +686,21 @@ impl Emitter<'_> {
     /// Returns a value in the form that it has in the current block.
     pub fn get(&mut self, value: Value) -> Result<Parts, Error> {
         if self.divergence.leaves_loop(self.flow, self.block, value) {
-            let vars = self.left.get(&value).cloned().ok_or_else(|| self.internal("a value after its loop"))?;
+            let vars = self
+                .left
+                .get(&value)
+                .cloned()
+                .ok_or_else(|| self.internal("a value after its loop"))?;
             return Ok(vars.iter().map(|&var| self.builder.use_var(var)).collect());
         }
         if let Some(parts) = self.locals.get(&value) {
             return Ok(parts.clone());
         }
-        let vars = self.vars.get(&value).cloned().ok_or_else(|| self.internal("a definition before its use"))?;
+        let vars = self
+            .vars
+            .get(&value)
+            .cloned()
+            .ok_or_else(|| self.internal("a definition before its use"))?;
         let parts: Parts = vars.iter().map(|&var| self.builder.use_var(var)).collect();
         self.locals.insert(value, parts.clone());
         Ok(parts)
@@ -762,7 +801,11 @@ impl Emitter<'_> {
     }
 
     /// Returns the vector version of a callee, declared in the new function.
-    pub fn vector_callee(&mut self, name: &[u8], signature: &Signature) -> Result<cranelift_codegen::ir::FuncRef, Error> {
+    pub fn vector_callee(
+        &mut self,
+        name: &[u8],
+        signature: &Signature,
+    ) -> Result<cranelift_codegen::ir::FuncRef, Error> {
         if let Some(&callee) = self.imports.get(name) {
             return Ok(callee);
         }

@@ -45,7 +45,11 @@ pub fn incoming(func: &Function) -> BTreeMap<Value, Vec<(Inst, Value)>> {
 /// Returns the `i8` values that are known to be 0 or 1.
 pub fn booleans(func: &Function, order: &[Block]) -> BTreeSet<Value> {
     let incoming = incoming(func);
-    let mut booleans: BTreeSet<Value> = func.dfg.values().filter(|&value| func.dfg.value_type(value) == types::I8).collect();
+    let mut booleans: BTreeSet<Value> = func
+        .dfg
+        .values()
+        .filter(|&value| func.dfg.value_type(value) == types::I8)
+        .collect();
     loop {
         let mut removed = Vec::new();
         for &block in order {
@@ -82,7 +86,7 @@ fn is_boolean(func: &Function, inst: Inst, booleans: &BTreeSet<Value>) -> bool {
         Opcode::Select => args[1..].iter().all(|arg| booleans.contains(arg)),
         Opcode::Call => matches!(
             builtins::called(func, inst),
-            Some(Ok(Builtin::Any | Builtin::All | Builtin::Elect))
+            Some(Ok(Builtin::Any | Builtin::All | Builtin::AllKnown | Builtin::Elect))
         ),
         _ => false,
     }
@@ -93,7 +97,12 @@ fn is_boolean(func: &Function, inst: Inst, booleans: &BTreeSet<Value>) -> bool {
 pub fn alignment(func: &Function, order: &[Block], options: &Options) -> BTreeMap<Value, u32> {
     let incoming = incoming(func);
     let mut known: BTreeMap<Value, u32> = BTreeMap::new();
-    for (index, &param) in order.first().map_or(&[][..], |&entry| func.dfg.block_params(entry)).iter().enumerate() {
+    for (index, &param) in order
+        .first()
+        .map_or(&[][..], |&entry| func.dfg.block_params(entry))
+        .iter()
+        .enumerate()
+    {
         let align = options.alignment.get(index).copied().unwrap_or(1);
         known.insert(param, align.clamp(1, MAX_ALIGN).next_power_of_two());
     }
@@ -106,7 +115,10 @@ pub fn alignment(func: &Function, order: &[Block], options: &Options) -> BTreeMa
                     continue;
                 }
                 let of_arg = |(_, arg): &(Inst, Value)| known.get(arg).copied().unwrap_or(MAX_ALIGN);
-                let align = incoming.get(&param).and_then(|args| args.iter().map(of_arg).min()).unwrap_or(1);
+                let align = incoming
+                    .get(&param)
+                    .and_then(|args| args.iter().map(of_arg).min())
+                    .unwrap_or(1);
                 changed |= known.insert(param, align) != Some(align);
             }
             for inst in func.layout.block_insts(block) {

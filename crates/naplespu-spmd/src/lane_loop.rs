@@ -98,7 +98,10 @@ impl Emitter<'_> {
     /// Returns the address of a lane of a slot.
     fn lane_address(&mut self, slot: StackSlot, part: usize, lane: Value, ty: Type) -> Value {
         let bytes = ty.bytes().max(4);
-        let base = self.builder.ins().stack_addr(types::I32, slot, (part as u32 * bytes * LANES) as i32);
+        let base = self
+            .builder
+            .ins()
+            .stack_addr(types::I32, slot, (part as u32 * bytes * LANES) as i32);
         let shift = self.builder.ins().iconst(types::I32, i64::from(bytes.trailing_zeros()));
         let offset = self.builder.ins().ishl(lane, shift);
         self.builder.ins().iadd(base, offset)
@@ -131,7 +134,10 @@ impl Emitter<'_> {
     pub fn store_lanes(&mut self, slot: StackSlot, vectors: &Parts) {
         for (part, &lanes) in vectors.iter().enumerate() {
             let bytes = self.builder.func.dfg.value_type(lanes).bytes();
-            let address = self.builder.ins().stack_addr(types::I32, slot, (part as u32 * bytes) as i32);
+            let address = self
+                .builder
+                .ins()
+                .stack_addr(types::I32, slot, (part as u32 * bytes) as i32);
             self.builder.ins().store(MemFlagsData::trusted(), lanes, address, 0);
         }
     }
@@ -140,7 +146,10 @@ impl Emitter<'_> {
     pub fn load_lanes(&mut self, slot: StackSlot, ty: Type) -> Parts {
         (0..self.parts)
             .map(|part| {
-                let address = self.builder.ins().stack_addr(types::I32, slot, (part as u32 * ty.bytes()) as i32);
+                let address = self
+                    .builder
+                    .ins()
+                    .stack_addr(types::I32, slot, (part as u32 * ty.bytes()) as i32);
                 self.builder.ins().load(ty, MemFlagsData::trusted(), address, 0)
             })
             .collect()

@@ -19,7 +19,8 @@
 //!
 //! `dispatch` adds the loops over work-groups and subgroups, still as scalar CLIF. `slots` lays
 //! out the stack slots of the lanes. `normalize` gives loops one preheader and one latch, and the
-//! function one return. `divergence` classifies values and branches, and `linearize` orders the
+//! function one return. `versions` copies
+//! code after checks of bounds. `divergence` classifies values and branches, and `linearize` orders the
 //! blocks. `emit` writes the vector function, with `memory` for accesses, `lane_loop` for
 //! operations without a vector form and `across` for operations across lanes.
 
@@ -38,6 +39,7 @@ mod memory;
 mod normalize;
 mod ops;
 mod slots;
+mod versions;
 
 pub use dispatch::{DISPATCH_PARAMS, needs_group};
 pub use error::Error;

@@ -86,7 +86,11 @@ fn order(func: &Function, cfg: &ControlFlowGraph, loops: &LoopAnalysis) -> Vec<B
         }
         let fits = |&&block: &&Block| current.is_none_or(|current| loops.is_in_loop(block, current));
         // The block that returns comes last, after blocks that trap.
-        let returns = |block: Block| func.layout.last_inst(block).is_some_and(|inst| func.dfg.insts[inst].opcode().is_return());
+        let returns = |block: Block| {
+            func.layout
+                .last_inst(block)
+                .is_some_and(|inst| func.dfg.insts[inst].opcode().is_return())
+        };
         let index = ready.iter().rev().position(|block| fits(&block) && !returns(*block));
         let block = ready.remove(ready.len() - 1 - index.unwrap_or(0));
         order.push(block);

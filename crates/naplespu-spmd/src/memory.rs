@@ -85,7 +85,9 @@ impl Emitter<'_> {
     }
 
     fn space(&self, flags: MemFlagsData) -> Space {
-        let id = flags.alias_region().map(|region| self.old.dfg.alias_regions[region].user_id);
+        let id = flags
+            .alias_region()
+            .map(|region| self.old.dfg.alias_regions[region].user_id);
         if id == Some(SCRATCHPAD_SPACE) || id == Some(SCRATCHPAD_SPACE_DOC) {
             Space::Scratchpad
         } else {
@@ -179,7 +181,11 @@ impl Emitter<'_> {
 
     fn load_scratchpad(&mut self, word: &Word, consecutive: bool) -> Result<Parts, Error> {
         let mut parts = Parts::new();
-        let addresses = if consecutive { Parts::new() } else { self.addresses(word)? };
+        let addresses = if consecutive {
+            Parts::new()
+        } else {
+            self.addresses(word)?
+        };
         for part in 0..self.parts {
             let lanes = if consecutive {
                 let base = self.base(word, part)?;
@@ -197,7 +203,11 @@ impl Emitter<'_> {
 
     fn store_scratchpad(&mut self, word: &Word, value: Value, consecutive: bool) -> Result<Option<Parts>, Error> {
         let vectors = self.vectors(value)?;
-        let addresses = if consecutive { Parts::new() } else { self.addresses(word)? };
+        let addresses = if consecutive {
+            Parts::new()
+        } else {
+            self.addresses(word)?
+        };
         for part in 0..self.parts {
             let lanes = self.cast(vectors[part], types::I32X16);
             let mask = self.mask.as_ref().map(|mask| mask[part]);
@@ -227,7 +237,10 @@ impl Emitter<'_> {
             return Ok(addresses);
         }
         let offset = self.splat_constant(word.offset.into());
-        Ok(addresses.iter().map(|&lanes| self.builder.ins().iadd(lanes, offset)).collect())
+        Ok(addresses
+            .iter()
+            .map(|&lanes| self.builder.ins().iadd(lanes, offset))
+            .collect())
     }
 
     /// Returns the addresses of all lanes, those of inactive lanes in a slot that nothing reads.
@@ -256,7 +269,10 @@ impl Emitter<'_> {
         for lane in 0..self.lanes {
             let (part, number) = ((lane / LANES) as usize, (lane % LANES) as u8);
             let (address, offset) = match stride {
-                Some(stride) => (addresses[part], word.offset.wrapping_add(stride.wrapping_mul(lane as i32))),
+                Some(stride) => (
+                    addresses[part],
+                    word.offset.wrapping_add(stride.wrapping_mul(lane as i32)),
+                ),
                 None => (self.builder.ins().extractlane(addresses[part], number), 0),
             };
             let loaded = self.builder.ins().load(types::I32, word.flags, address, offset);
@@ -281,7 +297,10 @@ impl Emitter<'_> {
         for lane in 0..self.lanes {
             let (part, number) = ((lane / LANES) as usize, (lane % LANES) as u8);
             let (address, offset) = match stride {
-                Some(stride) => (addresses[part], word.offset.wrapping_add(stride.wrapping_mul(lane as i32))),
+                Some(stride) => (
+                    addresses[part],
+                    word.offset.wrapping_add(stride.wrapping_mul(lane as i32)),
+                ),
                 None => (self.builder.ins().extractlane(addresses[part], number), 0),
             };
             let stored = self.builder.ins().extractlane(vectors[part], number);

@@ -75,7 +75,10 @@ impl Emitter<'_> {
         let list = match self.old.dfg.insts[inst] {
             InstructionData::Call { args, .. } | InstructionData::CallIndirect { args, .. } => {
                 let args: Vec<Value> = args.as_slice(&self.old.dfg.value_lists).to_vec();
-                let args: Vec<Value> = args.iter().map(|arg| operands.get(arg).copied().unwrap_or(*arg)).collect();
+                let args: Vec<Value> = args
+                    .iter()
+                    .map(|arg| operands.get(arg).copied().unwrap_or(*arg))
+                    .collect();
                 ValueList::from_slice(&args, &mut self.builder.func.dfg.value_lists)
             }
             _ => ValueList::new(),
@@ -194,7 +197,10 @@ impl Emitter<'_> {
                     return Ok(None);
                 }
                 let vectors = self.vectors(args[0])?;
-                let shift = self.builder.ins().iconst(types::I32, i64::from(divisor.trailing_zeros()));
+                let shift = self
+                    .builder
+                    .ins()
+                    .iconst(types::I32, i64::from(divisor.trailing_zeros()));
                 let mask = self.splat_constant(i64::from(divisor - 1));
                 let part = |this: &mut Self, lanes: Value| match opcode {
                     Opcode::Udiv => this.builder.ins().ushr(lanes, shift),
@@ -215,7 +221,11 @@ impl Emitter<'_> {
             Opcode::Ceil | Opcode::Floor | Opcode::Trunc | Opcode::Nearest => {}
             Opcode::Iabs | Opcode::Popcnt if ty == types::I32 => {}
             Opcode::Clz | Opcode::Ctz if ty == types::I32 => {
-                let name = if opcode == Opcode::Clz { "clzv16i32" } else { "ctzv16i32" };
+                let name = if opcode == Opcode::Clz {
+                    "clzv16i32"
+                } else {
+                    "ctzv16i32"
+                };
                 let vectors = self.vectors(arg)?;
                 let mut parts = Parts::new();
                 for lanes in vectors {
@@ -257,7 +267,8 @@ impl Emitter<'_> {
     /// Copies an instruction with vectors as operands. The upper bits of narrow results are
     /// undefined, as are those of its operands.
     fn same_on_vectors(&mut self, inst: Inst, ty: Type) -> Result<Parts, Error> {
-        let control = lanes_type(ty).ok_or_else(|| self.unsupported(inst, "its type has no vector of sixteen lanes"))?;
+        let control =
+            lanes_type(ty).ok_or_else(|| self.unsupported(inst, "its type has no vector of sixteen lanes"))?;
         let args: Vec<Value> = self.old.dfg.inst_args(inst).to_vec();
         let mut vectors = Vec::new();
         for &arg in &args {
@@ -265,13 +276,22 @@ impl Emitter<'_> {
         }
         let mut parts = Parts::new();
         for part in 0..self.parts {
-            let operands = args.iter().zip(&vectors).map(|(&arg, parts)| (arg, parts[part])).collect();
+            let operands = args
+                .iter()
+                .zip(&vectors)
+                .map(|(&arg, parts)| (arg, parts[part]))
+                .collect();
             parts.push(self.build_vector(inst, &operands, control));
         }
         Ok(parts)
     }
 
-    fn build_vector(&mut self, inst: Inst, operands: &std::collections::BTreeMap<Value, Value>, control: Type) -> Value {
+    fn build_vector(
+        &mut self,
+        inst: Inst,
+        operands: &std::collections::BTreeMap<Value, Value>,
+        control: Type,
+    ) -> Value {
         let data = self.old.dfg.insts[inst].map(Operands {
             operands,
             list: ValueList::new(),
@@ -293,7 +313,11 @@ impl Emitter<'_> {
         }
         let mut parts = Parts::new();
         for part in 0..self.parts {
-            let operands = args.iter().zip(&vectors).map(|(&arg, parts)| (arg, parts[part])).collect();
+            let operands = args
+                .iter()
+                .zip(&vectors)
+                .map(|(&arg, parts)| (arg, parts[part]))
+                .collect();
             parts.push(self.build_vector(inst, &operands, types::I32X16));
         }
         Ok(parts)
@@ -345,7 +369,9 @@ impl Emitter<'_> {
         };
         if self.form(condition) == Form::Uniform {
             let condition = self.scalar(condition)?;
-            return Ok((0..self.parts).map(|part| self.builder.ins().select(condition, x[part], y[part])).collect());
+            return Ok((0..self.parts)
+                .map(|part| self.builder.ins().select(condition, x[part], y[part]))
+                .collect());
         }
         let lanes = self.condition(condition)?;
         self.mix(&lanes, &x, &y)
@@ -425,7 +451,10 @@ impl Emitter<'_> {
             return vectors.iter().map(|&lanes| extend(self, lanes)).collect();
         }
         let mask = self.splat_constant((1 << from.bits()) - 1);
-        vectors.iter().map(|&lanes| self.builder.ins().band(lanes, mask)).collect()
+        vectors
+            .iter()
+            .map(|&lanes| self.builder.ins().band(lanes, mask))
+            .collect()
     }
 
     /// Returns a vector with this number in each lane.
@@ -481,7 +510,9 @@ impl Emitter<'_> {
     pub fn and_mask(&mut self, mask: Option<&Parts>, condition: &Parts) -> Parts {
         match mask {
             None => condition.clone(),
-            Some(mask) => (0..self.parts).map(|part| self.builder.ins().band(mask[part], condition[part])).collect(),
+            Some(mask) => (0..self.parts)
+                .map(|part| self.builder.ins().band(mask[part], condition[part]))
+                .collect(),
         }
     }
 

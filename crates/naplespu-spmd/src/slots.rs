@@ -95,7 +95,11 @@ impl Pointers {
         loop {
             let before = of.len();
             for inst in insts(func) {
-                let used: Vec<StackSlot> = func.dfg.inst_values(inst).filter_map(|value| of.get(&value).copied()).collect();
+                let used: Vec<StackSlot> = func
+                    .dfg
+                    .inst_values(inst)
+                    .filter_map(|value| of.get(&value).copied())
+                    .collect();
                 let Some(&slot) = used.first() else {
                     continue;
                 };

@@ -42,6 +42,19 @@ pub enum DeviceError {
         /// The number of cores of the device.
         cores: usize,
     },
+    /// A dispatch on other threads than the first ones of the first cores, equally many on each.
+    Threads,
+    /// The work-items of a work-group wait for each other, and the threads execute fewer at once.
+    WorkGroup {
+        /// The work-items of a work-group.
+        items: u32,
+        /// The work-items that a thread executes at once.
+        lanes: u32,
+        /// The threads of a core that a work-group needs.
+        needed: u32,
+        /// The threads of each core in the dispatch.
+        threads: usize,
+    },
     /// The kernel cannot be launched: it is undefined or reaches an undefined symbol, or the
     /// arguments do not match.
     Launch(RunError),
@@ -62,6 +75,8 @@ impl std::error::Error for DeviceError {
             | Self::OutOfRange { .. }
             | Self::BadAddress { .. }
             | Self::NoThreads
+            | Self::Threads
+            | Self::WorkGroup { .. }
             | Self::NoSuchThread { .. } => None,
         }
     }
@@ -95,6 +110,18 @@ impl fmt::Display for DeviceError {
             Self::NoSuchThread { thread, cores } => {
                 write!(f, "{thread} does not exist: the device has {cores} cores of 8 threads")
             }
+            Self::Threads => {
+                f.write_str("a dispatch needs the first threads of the first cores, the same number on each core")
+            }
+            Self::WorkGroup {
+                items,
+                lanes,
+                needed,
+                threads,
+            } => write!(
+                f,
+                "a work-group of {items} work-items needs {needed} threads of {lanes} lanes; the dispatch has {threads}"
+            ),
             Self::Launch(error) => error.fmt(f),
             Self::Fault(fault) => fault.fmt(f),
             Self::Link(error) => error.fmt(f),

@@ -21,6 +21,11 @@ pub struct LaunchConfig {
 }
 
 impl LaunchConfig {
+    /// Returns the threads.
+    pub fn threads(&self) -> &ThreadSet {
+        &self.threads
+    }
+
     /// Runs on these threads without the timing model, limited to one billion instructions.
     pub fn new(threads: ThreadSet) -> Self {
         Self {

@@ -5,7 +5,7 @@ use cranelift_codegen::ir::Function;
 use cranelift_reader::parse_functions;
 use naplespu_spmd::Options;
 
-fn parse(text: &str) -> Vec<Function> {
+pub fn parse(text: &str) -> Vec<Function> {
     parse_functions(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
@@ -14,7 +14,13 @@ fn check(text: &str, sizes: Options, memory: &[u32], numbers: &[i32], expected: 
     let functions = parse(text);
     let mut right = memory.to_vec();
     expected(&mut right);
-    for (lanes, threads, opt_level) in [(1, 8, "speed"), (16, 1, "speed"), (16, 8, "none"), (32, 4, "speed"), (64, 2, "speed")] {
+    for (lanes, threads, opt_level) in [
+        (1, 8, "speed"),
+        (16, 1, "speed"),
+        (16, 8, "none"),
+        (32, 4, "speed"),
+        (64, 2, "speed"),
+    ] {
         let options = Options { lanes, ..sizes.clone() };
         if naplespu_spmd::needs_group(&functions[0], &options) && options.subgroups() as usize > threads {
             continue;
@@ -40,7 +46,8 @@ const GLOBAL_INDEX: &str = "
 block0(v0: i32, v1: i32):
     v2 = call fn0()
     v3 = call fn1()
-    v4 = imul_imm_s v2, 48
+    v104 = iconst.i32 48
+    v4 = imul v2, v104
     v5 = iadd v4, v3
     v6 = iconst.i32 2
     v7 = ishl v5, v6
@@ -99,7 +106,8 @@ block2:
     v18 = band v13, v17
     brif v18, block3, block4
 block3:
-    v19 = imul_imm_s v13, 3
+    v1019 = iconst.i32 3
+    v19 = imul v13, v1019
     v20 = iadd v19, v17
     v30 = iadd v14, v17
     jump block1(v20, v30)
@@ -139,7 +147,8 @@ block1(v12: i32, v13: i32):
     v17 = load.i32 notrap aligned v16+1000
     v18 = imul v17, v5
     v19 = iadd v13, v18
-    v20 = iadd_imm_s v12, 1
+    v1020 = iconst.i32 1
+    v20 = iadd v12, v1020
     v21 = icmp ult v20, v1
     brif v21, block1(v20, v19), block2
 block2:
@@ -150,7 +159,9 @@ block3:
 ",
     );
     check(&text, options(48, 1), &memory(), &[5], |memory| {
-        let sum = memory[250..255].iter().fold(0, |sum: u32, &value| sum.wrapping_add(value));
+        let sum = memory[250..255]
+            .iter()
+            .fold(0, |sum: u32, &value| sum.wrapping_add(value));
         for index in 0..100 {
             memory[index] = sum.wrapping_mul(index as u32);
         }
@@ -207,7 +218,8 @@ block1(v12: i32):
     v14 = iadd v10, v13
     v15 = iadd v9, v12
     store notrap aligned v15, v14
-    v16 = iadd_imm_s v12, 1
+    v1016 = iconst.i32 1
+    v16 = iadd v12, v1016
     v17 = iconst.i32 8
     v18 = icmp ult v16, v17
     brif v18, block1(v16), block2
@@ -237,7 +249,8 @@ fn atomic_operations_count_every_active_lane() {
     v11 = band v9, v10
     v12 = ishl v11, v6
     v13 = iadd v0, v12
-    v14 = iadd_imm_s v13, 800
+    v1014 = iconst.i32 800
+    v14 = iadd v13, v1014
     v15 = iconst.i32 1
     v16 = atomic_rmw.i32 aligned add v14, v15
     return
@@ -331,5 +344,8 @@ block3:
     return
 }";
     let error = naplespu_spmd::compile(&parse(text)[0], &[], &options(16, 16)).map(|_| ());
-    assert!(matches!(error, Err(naplespu_spmd::Error::Irreducible { .. })), "{error:?}");
+    assert!(
+        matches!(error, Err(naplespu_spmd::Error::Irreducible { .. })),
+        "{error:?}"
+    );
 }

@@ -1,5 +1,7 @@
 //! Kernels give the same results on lanes as one work-item at a time.
 
+mod across;
+mod cycles;
 mod kernels;
 mod random;
 mod run;

@@ -7,7 +7,7 @@ use cranelift_naplespu::isa;
 use naplespu_jit::Device;
 use naplespu_jit::device::{Arg, LaunchConfig, ThreadSet};
 use naplespu_spmd::Options;
-use npu_sim::{Config, TimingConfig};
+use npu_sim::TimingConfig;
 
 /// A kernel with one buffer, whose address is its first parameter, and more numbers.
 pub struct Case<'a> {
@@ -43,34 +43,35 @@ pub fn run(case: Case<'_>) -> Result<Done, String> {
     let (kernel, callees) = case.functions.split_first().ok_or("no kernel")?;
     let compiled = naplespu_spmd::compile(kernel, callees, &case.options).map_err(|error| error.to_string())?;
     let mut flags = settings::builder();
-    flags.set("opt_level", case.opt_level).map_err(|error| error.to_string())?;
-    flags.set("regalloc_checker", "true").map_err(|error| error.to_string())?;
+    flags
+        .set("opt_level", case.opt_level)
+        .map_err(|error| error.to_string())?;
+    flags
+        .set("regalloc_checker", "true")
+        .map_err(|error| error.to_string())?;
     let flags = settings::Flags::new(flags);
     for function in &compiled {
         verify_function(function, &flags).map_err(|error| format!("{error}\n{}", function.display()))?;
     }
     let builder = isa::lookup_by_name("naplespu").map_err(|error| error.to_string())?;
     let isa = builder.finish(flags).map_err(|error| error.to_string())?;
-    let config = Config {
-        coherent: true,
-        ..Config::default()
-    };
-    let mut device = Device::with_config(isa, config).map_err(|error| error.to_string())?;
-    let all: Vec<Function> = compiled.into_iter().chain(callees.iter().cloned()).collect();
-    let mut ids = Vec::new();
-    for (added, function) in device.add_functions(&all).into_iter().zip(&all) {
-        ids.push(added.map_err(|error| format!("{error}\n{}", function.display()))?);
-    }
-    let buffer = device.allocate(4 * case.memory.len() as u32).map_err(|error| error.to_string())?;
-    device.copy_words_in(buffer, 0, &case.memory).map_err(|error| error.to_string())?;
+    let mut device = Device::new(isa).map_err(|error| error.to_string())?;
+    let added = device.add_kernel(kernel, callees, &case.options);
+    let kernel = added.map_err(|error| format!("{error}\n{}", compiled[0].display()))?;
+    let buffer = device
+        .allocate(4 * case.memory.len() as u32)
+        .map_err(|error| error.to_string())?;
+    device
+        .copy_words_in(buffer, 0, &case.memory)
+        .map_err(|error| error.to_string())?;
     let mut args: Vec<Arg> = vec![buffer.into()];
     args.extend(case.numbers.iter().map(|&number| Arg::from(number)));
-    args.extend(case.counts.map(|count| Arg::from(count as i32)));
-    args.extend([0, 1, case.threads as i32].map(Arg::from));
     let config = LaunchConfig::new(ThreadSet::first(case.threads)).timed_up_to(TimingConfig::default(), 50_000_000);
-    let launch = device.launch(ids[0], config, &args).map_err(|error| error.to_string())?;
-    let done = launch.wait().map_err(|error| format!("{error}\n{}", all[0].display()))?;
-    let memory = device.copy_words_out(buffer, 0, case.memory.len()).map_err(|error| error.to_string())?;
+    let done = device.dispatch(&kernel, case.counts, config, &args);
+    let done = done.map_err(|error| format!("{error}\n{}", compiled[0].display()))?;
+    let memory = device
+        .copy_words_out(buffer, 0, case.memory.len())
+        .map_err(|error| error.to_string())?;
     Ok(Done {
         memory,
         cycles: done.statistics.cycles().unwrap_or(0),
