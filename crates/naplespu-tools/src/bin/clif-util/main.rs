@@ -29,6 +29,7 @@ mod print;
 mod prove;
 mod run;
 mod run_lines;
+mod shader;
 mod sim;
 mod test;
 mod wasm;
@@ -66,6 +67,7 @@ enum Command {
     PrintCfg(print::Args),
     Prove(prove::Args),
     Run(run::Args),
+    Shader(shader::Args),
     Sim(sim::Args),
     Size(nm::SizeArgs),
     Test(test::Args),
@@ -137,6 +139,7 @@ fn main() -> ExitCode {
         Command::PrintCfg(args) => print::cfg(&args),
         Command::Prove(args) => prove::run(&args),
         Command::Run(args) => run::run(&args),
+        Command::Shader(args) => shader::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Test(args) => test::run(&args),
         Command::Wasm(args) => wasm::run(&args),

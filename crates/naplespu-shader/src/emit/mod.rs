@@ -1,0 +1,655 @@
+//! Emits the work-item function of an entry point.
+//!
+//! # Structure
+//!
+//! - This file has the function, its parameters, variables and built-in values.
+//! - `statements` has control flow and calls, which are inlined.
+//! - `expressions` evaluates expressions; `operators`, `functions`, `bits` and `geometry` have the
+//!   operations on values, `subgroups` those across lanes.
+//! - `access` has pointers, loads, stores and atomic operations with their checks of indices.
+//! - `places` decides where variables live. `facts` has upper bounds of values.
+//!
+//! # Invariants
+//!
+//! - An expression that a statement `Emit` covers is evaluated there, and its value is used in the
+//!   blocks that this place dominates. All other expressions are evaluated at each use.
+//! - No access leaves its variable or buffer: a dynamic index is clamped (private arrays), checked
+//!   (buffers and workgroup memory), or has a bound in `facts`.
+
+mod access;
+mod bits;
+mod expressions;
+mod facts;
+mod functions;
+mod geometry;
+mod operators;
+mod places;
+mod statements;
+mod subgroups;
+
+use crate::error::{Error, Result, Unsupported};
+use crate::kernel::{Kernel, Parameter};
+use crate::layout::{Layout, Ty, Types, register};
+use crate::module::{Binding, Lines, is_used};
+use access::Pointer;
+use cranelift_codegen::ir::{
+    AbiParam, AliasRegion, AliasRegionData, ExtFuncData, ExternalName, FuncRef, Function, InstBuilder, MemFlagsData,
+    Signature, SourceLoc, StackSlot, StackSlotData, StackSlotKind, Type, UserFuncName, Value, types,
+};
+use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
+use facts::Facts;
+use naga::valid::{FunctionInfo, ModuleInfo};
+use naga::{AddressSpace, BuiltIn, Expression, GlobalVariable, Handle, LocalVariable, Span, StorageAccess, TypeInner};
+use places::{Indexed, is_private, needs_memory};
+use smallvec::SmallVec;
+use statements::Target;
+use std::collections::HashMap;
+use std::rc::Rc;
+use target_lexicon::PointerWidth;
+
+/// The number of the scratchpad's alias region.
+const SCRATCHPAD: u32 = 68;
+
+/// The bytes of the scratchpad.
+const SCRATCHPAD_BYTES: u32 = 0x1_0000;
+
+/// The largest number of bytes of a private variable.
+const MAX_PRIVATE_BYTES: u32 = 0x1_0000;
+
+/// The largest number of values, because inlining may grow functions without bound.
+const MAX_VALUES: usize = 1_000_000;
+
+/// The scalars of a value.
+pub(crate) type Values = SmallVec<[Value; 4]>;
+
+/// A translated expression.
+#[derive(Clone, Debug)]
+pub(crate) enum Operand {
+    Value(Values),
+    Pointer(Pointer),
+}
+
+/// Where a variable lives.
+#[derive(Clone, Debug)]
+pub(crate) enum Root {
+    Registers(Rc<[Variable]>),
+    Stack(StackSlot),
+    Workgroup(u32),
+    Buffer { address: Value, is_read_only: bool },
+}
+
+/// A function that is being inlined, or the entry point.
+pub(crate) struct Frame<'m> {
+    pub function: &'m naga::Function,
+    pub info: &'m FunctionInfo,
+    arguments: Vec<Operand>,
+    locals: HashMap<Handle<LocalVariable>, Root>,
+    values: HashMap<Handle<Expression>, Operand>,
+    /// Targets of `break` and `continue`, innermost last.
+    targets: Vec<Target>,
+    /// The block after an inlined function, whose parameters are the result.
+    exit: Option<statements::Exit>,
+}
+
+/// What is translated.
+pub(crate) struct Input<'m> {
+    pub module: &'m naga::Module,
+    pub info: &'m ModuleInfo,
+    pub index: usize,
+    pub lines: &'m Lines,
+    pub lanes: u32,
+    pub bindings: Vec<Binding>,
+}
+
+/// A function during its construction.
+pub(crate) struct Emitter<'m, 'f> {
+    builder: FunctionBuilder<'f>,
+    module: &'m naga::Module,
+    info: &'m ModuleInfo,
+    types: Types<'m>,
+    lines: &'m Lines,
+    lanes: u32,
+    workgroup_size: [u32; 3],
+    globals: HashMap<Handle<GlobalVariable>, Root>,
+    /// The lengths of arrays that are sized at run time, in elements.
+    lengths: HashMap<Handle<GlobalVariable>, Value>,
+    /// Constant arrays in memory.
+    tables: HashMap<Handle<naga::Constant>, StackSlot>,
+    frame: Frame<'m>,
+    facts: Facts,
+    imports: HashMap<String, FuncRef>,
+    scratchpad: AliasRegion,
+    span: Span,
+    workgroup_bytes: u32,
+    cooperates: bool,
+}
+
+/// Translates an entry point.
+pub(crate) fn entry_point(input: &Input<'_>) -> Result<Kernel> {
+    let entry = &input.module.entry_points[input.index];
+    let types = Types { module: input.module };
+    let parameters = parameters(input, types)?;
+    let mut signature = Signature::new(CallConv::SystemV);
+    signature.params = vec![AbiParam::new(types::I32); parameters.len()];
+    let mut function = Function::with_name_signature(function_name(&entry.name), signature);
+    let scratchpad = function.dfg.alias_regions.insert(AliasRegionData {
+        user_id: SCRATCHPAD,
+        description: "scratchpad".into(),
+    });
+    let mut context = FunctionBuilderContext::new();
+    let mut builder = FunctionBuilder::new(&mut function, &mut context);
+    let block = builder.create_block();
+    builder.append_block_params_for_function_params(block);
+    builder.switch_to_block(block);
+    builder.seal_block(block);
+    let mut emitter = Emitter {
+        builder,
+        module: input.module,
+        info: input.info,
+        types,
+        lines: input.lines,
+        lanes: input.lanes,
+        workgroup_size: entry.workgroup_size,
+        globals: HashMap::new(),
+        lengths: HashMap::new(),
+        tables: HashMap::new(),
+        frame: Frame {
+            function: &entry.function,
+            info: input.info.get_entry_point(input.index),
+            arguments: Vec::new(),
+            locals: HashMap::new(),
+            values: HashMap::new(),
+            targets: Vec::new(),
+            exit: None,
+        },
+        facts: Facts::default(),
+        imports: HashMap::new(),
+        scratchpad,
+        span: Span::UNDEFINED,
+        workgroup_bytes: 0,
+        cooperates: false,
+    };
+    let values = emitter.builder.block_params(block).to_vec();
+    emitter.add_buffers(input, &parameters, &values)?;
+    emitter.add_globals(input)?;
+    emitter.add_arguments()?;
+    emitter.add_locals(&Indexed::of(input.module, &entry.function))?;
+    if !emitter.block(&entry.function.body)? {
+        emitter.builder.ins().return_(&[]);
+    }
+    emitter.builder.seal_all_blocks();
+    let (workgroup_bytes, cooperates) = (emitter.workgroup_bytes, emitter.cooperates);
+    emitter.builder.finalize(TargetFrontendConfig {
+        default_call_conv: CallConv::SystemV,
+        pointer_width: PointerWidth::U32,
+        page_size_align_log2: 6,
+    });
+    verify(&function)?;
+    Ok(Kernel {
+        function,
+        parameters,
+        bindings: input.bindings.clone(),
+        workgroup_size: entry.workgroup_size,
+        workgroup_bytes,
+        lanes: input.lanes,
+        cooperates,
+    })
+}
+
+/// Returns the name of the work-item function: that of the entry point, in characters that the CLIF
+/// text allows.
+fn function_name(entry: &str) -> UserFuncName {
+    let allowed = |letter: char| match letter {
+        'a'..='z' | 'A'..='Z' | '0'..='9' | '_' => letter,
+        _ => '_',
+    };
+    let mut name: String = entry.chars().map(allowed).collect();
+    if name.starts_with("__") || name.is_empty() {
+        name.insert_str(0, "kernel");
+    }
+    UserFuncName::testcase(name.as_bytes())
+}
+
+/// Verifies the function. Its errors are bugs of this crate, or of the parser.
+fn verify(function: &Function) -> Result<()> {
+    let flags = cranelift_codegen::settings::Flags::new(cranelift_codegen::settings::builder());
+    cranelift_codegen::verify_function(function, &flags).map_err(|errors| Error::Internal(errors.to_string()))
+}
+
+/// Returns the parameters: the address of each buffer, and the size of those whose arrays are sized
+/// at run time.
+fn parameters(input: &Input<'_>, types: Types<'_>) -> Result<Vec<Parameter>> {
+    let mut list = Vec::new();
+    for (index, binding) in input.bindings.iter().enumerate() {
+        list.push(Parameter::Address(index));
+        let (_, variable) = variable_of(input, binding)?;
+        if runtime_array(types, variable.ty)?.is_some() {
+            list.push(Parameter::Size(index));
+        }
+    }
+    Ok(list)
+}
+
+/// Returns the variable of a binding that the entry point uses.
+fn variable_of<'m>(input: &Input<'m>, binding: &Binding) -> Result<(Handle<GlobalVariable>, &'m GlobalVariable)> {
+    let found = input.module.global_variables.iter().find(|(handle, variable)| {
+        is_used(input.info, input.index, *handle)
+            && variable
+                .binding
+                .is_some_and(|at| (at.group, at.binding) == (binding.group, binding.binding))
+    });
+    found.ok_or_else(|| Error::Internal("a binding without a variable".to_owned()))
+}
+
+/// Returns the offset and the stride of an array that is sized at run time: the type itself, or the
+/// last member of the struct.
+fn runtime_array(types: Types<'_>, handle: Handle<naga::Type>) -> Result<Option<(u32, u32)>> {
+    let module = types.module;
+    match &module.types[handle].inner {
+        TypeInner::Array {
+            size: naga::ArraySize::Dynamic,
+            stride,
+            ..
+        } => Ok(Some((0, *stride))),
+        TypeInner::Struct { members, .. } => {
+            let Some(last) = members.last() else { return Ok(None) };
+            Ok(runtime_array(types, last.ty)?.map(|(offset, stride)| (last.offset + offset, stride)))
+        }
+        _ => Ok(None),
+    }
+}
+
+impl<'m> Emitter<'m, '_> {
+    fn dfg(&self) -> &cranelift_codegen::ir::DataFlowGraph {
+        &self.builder.func.dfg
+    }
+
+    /// Returns the error for an unsupported feature at the current place.
+    fn unsupported(&self, what: impl Into<String>) -> Error {
+        Error::feature(what, self.span)
+    }
+
+    /// Sets the current place in the source.
+    fn at(&mut self, span: Span) {
+        if let Some(range) = span.to_range() {
+            self.span = span;
+            let line = self.lines.line(range.start as u32);
+            self.builder.set_srcloc(SourceLoc::new(line));
+        }
+    }
+
+    /// Fails if the function has become too large.
+    fn check_size(&self) -> Result<()> {
+        let size = self.dfg().num_values();
+        if size > MAX_VALUES {
+            return Err(self.too_large(
+                "the function with all inlined calls",
+                size as u64,
+                MAX_VALUES as u64,
+                "values",
+            ));
+        }
+        Ok(())
+    }
+
+    fn too_large(&self, what: &str, size: u64, limit: u64, unit: &'static str) -> Error {
+        let what = what.to_owned();
+        Error::refused(
+            Unsupported::TooLarge {
+                what,
+                size,
+                limit,
+                unit,
+            },
+            self.span,
+        )
+    }
+
+    fn word(&mut self, value: u32) -> Value {
+        self.builder.ins().iconst(types::I32, i64::from(value))
+    }
+
+    fn float(&mut self, value: f32) -> Value {
+        self.builder.ins().f32const(value)
+    }
+
+    fn flag(&mut self, value: bool) -> Value {
+        self.builder.ins().iconst(types::I8, i64::from(value))
+    }
+
+    /// Returns the zero of a type.
+    fn zero(&mut self, ty: Type) -> Value {
+        match ty {
+            types::F32 => self.float(0.0),
+            _ => self.builder.ins().iconst(ty, 0),
+        }
+    }
+
+    /// Calls an external function with one result, or none.
+    fn call(&mut self, name: &str, arguments: &[Value], result: Option<Type>) -> Result<Option<Value>> {
+        let function = match self.imports.get(name) {
+            Some(&function) => function,
+            None => {
+                let mut signature = Signature::new(CallConv::SystemV);
+                let params = arguments.iter().map(|&value| self.dfg().value_type(value));
+                signature.params = params.map(AbiParam::new).collect();
+                signature.returns = result.into_iter().map(AbiParam::new).collect();
+                let signature = self.builder.import_signature(signature);
+                let function = self.builder.import_function(ExtFuncData {
+                    name: ExternalName::testcase(name.as_bytes()),
+                    signature,
+                    colocated: false,
+                    patchable: false,
+                });
+                self.imports.insert(name.to_owned(), function);
+                function
+            }
+        };
+        let call = self.builder.ins().call(function, arguments);
+        Ok(self.builder.inst_results(call).first().copied())
+    }
+
+    /// Calls an external function with a result.
+    fn call_for(&mut self, name: &str, arguments: &[Value], result: Type) -> Result<Value> {
+        let found = self.call(name, arguments, Some(result))?;
+        found.ok_or_else(|| Error::Internal(format!("{name} has no result")))
+    }
+
+    /// Declares the buffers, and computes the lengths of their arrays.
+    fn add_buffers(&mut self, input: &Input<'_>, parameters: &[Parameter], values: &[Value]) -> Result<()> {
+        for (parameter, &value) in parameters.iter().zip(values) {
+            let (Parameter::Address(index) | Parameter::Size(index)) = *parameter;
+            let (handle, variable) = variable_of(input, &input.bindings[index])?;
+            match parameter {
+                Parameter::Address(_) => {
+                    let is_read_only = match variable.space {
+                        AddressSpace::Storage { access } => !access.contains(StorageAccess::STORE),
+                        _ => true,
+                    };
+                    let root = Root::Buffer {
+                        address: value,
+                        is_read_only,
+                    };
+                    self.globals.insert(handle, root);
+                }
+                Parameter::Size(_) => {
+                    let Some((offset, stride)) = runtime_array(self.types, variable.ty)? else {
+                        continue;
+                    };
+                    let bytes = match offset {
+                        0 => value,
+                        offset => {
+                            let offset = self.word(offset);
+                            self.builder.ins().isub(value, offset)
+                        }
+                    };
+                    let length = match stride.max(1) {
+                        stride if stride.is_power_of_two() => {
+                            let shift = self.word(stride.trailing_zeros());
+                            self.builder.ins().ushr(bytes, shift)
+                        }
+                        stride => {
+                            let stride = self.word(stride);
+                            self.builder.ins().udiv(bytes, stride)
+                        }
+                    };
+                    self.lengths.insert(handle, length);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Declares workgroup and private variables.
+    fn add_globals(&mut self, input: &Input<'m>) -> Result<()> {
+        let indexed = Indexed::reachable(self.module, self.frame.function);
+        for (handle, variable) in self.module.global_variables.iter() {
+            if !is_used(input.info, input.index, handle) {
+                continue;
+            }
+            self.at(self.module.global_variables.get_span(handle));
+            match variable.space {
+                AddressSpace::WorkGroup => {
+                    let ty = self.types.of(variable.ty, self.span)?;
+                    let bytes = self.types.count(ty, self.span)?.saturating_mul(4);
+                    let address = self.workgroup_bytes;
+                    let end = u64::from(address) + u64::from(bytes).next_multiple_of(64);
+                    if end > u64::from(SCRATCHPAD_BYTES) {
+                        return Err(self.too_large("the workgroup memory", end, SCRATCHPAD_BYTES.into(), "bytes"));
+                    }
+                    self.workgroup_bytes = end as u32;
+                    self.cooperates = true;
+                    self.globals.insert(handle, Root::Workgroup(address));
+                }
+                space if is_private(space) => {
+                    let is_indexed = indexed.globals.contains(&handle);
+                    let root = self.declare(variable.ty, is_indexed)?;
+                    let init = match variable.init {
+                        Some(init) => Some(self.global_value(init)?),
+                        None => None,
+                    };
+                    self.initialize(&root, variable.ty, init)?;
+                    self.globals.insert(handle, root);
+                }
+                AddressSpace::Uniform | AddressSpace::Storage { .. } => {
+                    let ty = self.types.of(variable.ty, self.span)?;
+                    // Every scalar of the buffer has a supported type.
+                    self.check_scalars(ty)?;
+                }
+                AddressSpace::Handle => {
+                    // The error names the type.
+                    self.types.of(variable.ty, self.span)?;
+                    return Err(self.unsupported("a resource that is not a buffer"));
+                }
+                AddressSpace::Immediate => return Err(self.unsupported("immediate data (push constants)")),
+                _ => return Err(self.unsupported("a variable of another stage")),
+            }
+        }
+        let mut tables: Vec<_> = indexed.tables.into_iter().collect();
+        tables.sort_unstable();
+        for constant in tables {
+            self.add_table(constant)?;
+        }
+        Ok(())
+    }
+
+    /// Fails if a type contains a scalar without a register type.
+    fn check_scalars(&self, ty: Ty) -> Result<()> {
+        match ty {
+            Ty::Composite(_) if self.types.is_array(ty) => self.check_scalars(self.types.element(ty, 0, self.span)?),
+            Ty::Composite(_) => {
+                for index in 0..self.types.elements(ty).unwrap_or(0) {
+                    self.check_scalars(self.types.element(ty, index, self.span)?)?;
+                }
+                Ok(())
+            }
+            _ => self.types.count(ty, self.span).map(|_| ()),
+        }
+    }
+
+    /// Stores a constant array to memory, if selects are not cheaper.
+    fn add_table(&mut self, constant: Handle<naga::Constant>) -> Result<()> {
+        let handle = self.module.constants[constant].ty;
+        let ty = self.types.of(handle, self.span)?;
+        if !self.types.is_array(ty) || self.types.elements(ty).unwrap_or(0) <= places::MAX_SELECTS {
+            return Ok(());
+        }
+        let values = self.global_value(self.module.constants[constant].init)?;
+        let slot = self.spill(ty, &values)?;
+        self.tables.insert(constant, slot);
+        Ok(())
+    }
+
+    /// Stores a value to a new stack slot.
+    fn spill(&mut self, ty: Ty, values: &Values) -> Result<StackSlot> {
+        let count = self.types.count(ty, self.span)?;
+        let slot = self.slot(count)?;
+        let root = Pointer::of(&Root::Stack(slot), ty, None, self);
+        self.store(&root, values)?;
+        Ok(slot)
+    }
+
+    fn slot(&mut self, words: u32) -> Result<StackSlot> {
+        let bytes = words.saturating_mul(4);
+        if bytes > MAX_PRIVATE_BYTES {
+            return Err(self.too_large("a private variable", bytes.into(), MAX_PRIVATE_BYTES.into(), "bytes"));
+        }
+        Ok(self
+            .builder
+            .create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 2)))
+    }
+
+    /// Declares a private variable.
+    fn declare(&mut self, handle: Handle<naga::Type>, is_indexed: bool) -> Result<Root> {
+        let ty = self.types.of(handle, self.span)?;
+        let count = self.types.count(ty, self.span)?;
+        if needs_memory(self.types, ty, count, is_indexed) {
+            return Ok(Root::Stack(self.slot(count)?));
+        }
+        let scalars = self.types.scalars(ty, Layout::Words, self.span)?;
+        let mut variables = Vec::with_capacity(scalars.len());
+        for (scalar, _) in scalars {
+            let ty = register(scalar, self.span)?;
+            variables.push(self.builder.declare_var(ty));
+        }
+        Ok(Root::Registers(variables.into()))
+    }
+
+    /// Sets a variable to its initial value, or to zero.
+    fn initialize(&mut self, root: &Root, handle: Handle<naga::Type>, value: Option<Values>) -> Result<()> {
+        let ty = self.types.of(handle, self.span)?;
+        if let (Root::Stack(slot), None) = (root, &value) {
+            let words = self.types.count(ty, self.span)?;
+            self.clear(*slot, words);
+            return Ok(());
+        }
+        let value = match value {
+            Some(value) => value,
+            None => self.zero_value(ty)?,
+        };
+        let pointer = Pointer::of(root, ty, None, self);
+        self.store(&pointer, &value)
+    }
+
+    /// Declares the local variables of the current function and initializes them.
+    fn add_locals(&mut self, indexed: &Indexed) -> Result<()> {
+        let function = self.frame.function;
+        for (handle, variable) in function.local_variables.iter() {
+            self.at(function.local_variables.get_span(handle));
+            let root = self.declare(variable.ty, indexed.locals.contains(&handle))?;
+            let init = match variable.init {
+                Some(init) => Some(self.value(init)?),
+                None => None,
+            };
+            self.initialize(&root, variable.ty, init)?;
+            self.frame.locals.insert(handle, root);
+        }
+        Ok(())
+    }
+
+    /// Computes the arguments of the entry point, which are built-in values.
+    fn add_arguments(&mut self) -> Result<()> {
+        for argument in &self.frame.function.arguments {
+            let mut values = Values::new();
+            match (&argument.binding, &self.module.types[argument.ty].inner) {
+                (Some(binding), _) => self.add_built_in(binding, &mut values)?,
+                (None, TypeInner::Struct { members, .. }) => {
+                    for member in members {
+                        match &member.binding {
+                            Some(binding) => self.add_built_in(binding, &mut values)?,
+                            None => return Err(self.unsupported("an argument without a built-in value")),
+                        }
+                    }
+                }
+                _ => return Err(self.unsupported("an argument without a built-in value")),
+            }
+            self.frame.arguments.push(Operand::Value(values));
+        }
+        Ok(())
+    }
+
+    fn add_built_in(&mut self, binding: &naga::Binding, values: &mut Values) -> Result<()> {
+        let Some(built_in) = binding.to_built_in() else {
+            return Err(self.unsupported("an argument with a location"));
+        };
+        let size = self.workgroup_size;
+        match built_in {
+            BuiltIn::GlobalInvocationId => {
+                for axis in 0..3 {
+                    let group = self.axis("workgroup_id", axis)?;
+                    let local = self.local_id(axis)?;
+                    let value = match size[axis] {
+                        1 => group,
+                        size => {
+                            let size = self.word(size);
+                            let first = self.builder.ins().imul(group, size);
+                            self.builder.ins().iadd(first, local)
+                        }
+                    };
+                    values.push(value);
+                }
+            }
+            BuiltIn::LocalInvocationId => {
+                for axis in 0..3 {
+                    values.push(self.local_id(axis)?);
+                }
+            }
+            BuiltIn::LocalInvocationIndex => {
+                let value = self.call_for("__builtin_npu_local_index", &[], types::I32)?;
+                let items: u32 = size.iter().fold(1, |all, one| all.saturating_mul(*one));
+                self.facts.know(value, items.saturating_sub(1));
+                values.push(value);
+            }
+            BuiltIn::WorkGroupId => {
+                for axis in 0..3 {
+                    values.push(self.axis("workgroup_id", axis)?);
+                }
+            }
+            BuiltIn::NumWorkGroups => {
+                for axis in 0..3 {
+                    values.push(self.axis("workgroup_count", axis)?);
+                }
+            }
+            BuiltIn::WorkGroupSize => {
+                for axis in size {
+                    values.push(self.word(axis));
+                }
+            }
+            BuiltIn::SubgroupSize => values.push(self.word(self.lanes)),
+            BuiltIn::SubgroupInvocationId => values.push(self.lane()?),
+            BuiltIn::SubgroupId => values.push(self.call_for("__builtin_npu_subgroup_id", &[], types::I32)?),
+            BuiltIn::NumSubgroups => {
+                values.push(self.call_for("__builtin_npu_subgroup_count", &[], types::I32)?);
+            }
+            other => return Err(self.unsupported(format!("the built-in value {other:?}"))),
+        }
+        Ok(())
+    }
+
+    fn axis(&mut self, name: &str, axis: usize) -> Result<Value> {
+        let letter = ["x", "y", "z"][axis];
+        self.call_for(&format!("__builtin_npu_{name}_{letter}"), &[], types::I32)
+    }
+
+    fn local_id(&mut self, axis: usize) -> Result<Value> {
+        match self.workgroup_size[axis] {
+            1 => Ok(self.word(0)),
+            size => {
+                let value = self.axis("local_id", axis)?;
+                self.facts.know(value, size.saturating_sub(1));
+                Ok(value)
+            }
+        }
+    }
+
+    /// Returns the flags of accesses to a memory.
+    fn flags(&self, memory: access::Memory) -> MemFlagsData {
+        let flags = MemFlagsData::new().with_notrap().with_aligned();
+        match memory {
+            access::Memory::Workgroup => flags.with_alias_region(Some(self.scratchpad)),
+            access::Memory::Buffer { is_read_only: true, .. } => flags.with_readonly(),
+            access::Memory::Buffer { .. } | access::Memory::Stack => flags,
+        }
+    }
+}

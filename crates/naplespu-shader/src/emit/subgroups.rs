@@ -1,0 +1,157 @@
+//! Operations across the lanes of a subgroup.
+
+use crate::emit::{Emitter, Operand, Values};
+use crate::error::Result;
+use crate::layout::register;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
+use naga::{CollectiveOperation, Direction, Expression, GatherMode, Handle, ScalarKind, SubgroupOperation};
+
+/// The largest subgroup whose ballot fits into a word.
+const MAX_BALLOT: u32 = 32;
+
+impl Emitter<'_, '_> {
+    /// Returns the number of the lane in its subgroup.
+    pub(super) fn lane(&mut self) -> Result<Value> {
+        let value = self.call_for("__builtin_npu_lane_id", &[], types::I32)?;
+        self.facts.know(value, self.lanes.saturating_sub(1));
+        Ok(value)
+    }
+
+    pub(super) fn ballot(&mut self, result: Handle<Expression>, predicate: Option<Handle<Expression>>) -> Result<()> {
+        if self.lanes > MAX_BALLOT {
+            return Err(self.unsupported("a ballot of more than 32 lanes"));
+        }
+        let predicate = match predicate {
+            Some(predicate) => self.single(predicate)?,
+            None => self.flag(true),
+        };
+        let bits = self.call_for("__builtin_npu_subgroup_ballot", &[predicate], types::I32)?;
+        let zero = self.word(0);
+        let values = Values::from_slice(&[bits, zero, zero, zero]);
+        self.frame.values.insert(result, Operand::Value(values));
+        Ok(())
+    }
+
+    pub(super) fn collective(
+        &mut self,
+        operation: SubgroupOperation,
+        collective: CollectiveOperation,
+        argument: Handle<Expression>,
+        result: Handle<Expression>,
+    ) -> Result<()> {
+        let ty = self.ty(argument)?;
+        let scalar = self.types.scalar(ty)?;
+        let register = register(scalar, self.span)?;
+        let is_float = scalar.kind == ScalarKind::Float;
+        let prefix = match (scalar.kind, operation) {
+            (ScalarKind::Sint, SubgroupOperation::Min | SubgroupOperation::Max) => "s",
+            (ScalarKind::Uint, SubgroupOperation::Min | SubgroupOperation::Max) => "u",
+            _ => "",
+        };
+        let name = match operation {
+            SubgroupOperation::All => "all",
+            SubgroupOperation::Any => "any",
+            SubgroupOperation::Add => "add",
+            SubgroupOperation::Mul => "mul",
+            SubgroupOperation::Min => "min",
+            SubgroupOperation::Max => "max",
+            SubgroupOperation::And => "and",
+            SubgroupOperation::Or => "or",
+            SubgroupOperation::Xor => "xor",
+        };
+        let scan = match collective {
+            CollectiveOperation::Reduce => "",
+            CollectiveOperation::InclusiveScan => "inclusive_",
+            CollectiveOperation::ExclusiveScan => "exclusive_",
+        };
+        let name = match operation {
+            SubgroupOperation::All | SubgroupOperation::Any => format!("__builtin_npu_subgroup_{name}"),
+            _ => {
+                let suffix = if is_float { "f32" } else { "i32" };
+                format!("__builtin_npu_subgroup_{scan}{prefix}{name}_{suffix}")
+            }
+        };
+        let mut values = Values::new();
+        for value in self.value(argument)? {
+            values.push(self.call_for(&name, &[value], register)?);
+        }
+        self.frame.values.insert(result, Operand::Value(values));
+        Ok(())
+    }
+
+    pub(super) fn gather(
+        &mut self,
+        mode: GatherMode,
+        argument: Handle<Expression>,
+        result: Handle<Expression>,
+    ) -> Result<()> {
+        let ty = self.ty(argument)?;
+        let scalar = self.types.scalar(ty)?;
+        let register = register(scalar, self.span)?;
+        let source = self.source_lane(mode)?;
+        let mut values = Values::new();
+        for value in self.value(argument)? {
+            values.push(self.from_lane(value, register, source)?);
+        }
+        self.frame.values.insert(result, Operand::Value(values));
+        Ok(())
+    }
+
+    /// Returns the lane that a gather reads, or `None` for the first active lane.
+    fn source_lane(&mut self, mode: GatherMode) -> Result<Option<Value>> {
+        let source = match mode {
+            GatherMode::BroadcastFirst => return Ok(None),
+            GatherMode::Broadcast(index) | GatherMode::Shuffle(index) => self.single(index)?,
+            GatherMode::ShuffleDown(distance) => {
+                let (lane, distance) = (self.lane()?, self.single(distance)?);
+                self.builder.ins().iadd(lane, distance)
+            }
+            GatherMode::ShuffleUp(distance) => {
+                let (lane, distance) = (self.lane()?, self.single(distance)?);
+                self.builder.ins().isub(lane, distance)
+            }
+            GatherMode::ShuffleXor(mask) => {
+                let (lane, mask) = (self.lane()?, self.single(mask)?);
+                self.builder.ins().bxor(lane, mask)
+            }
+            GatherMode::QuadBroadcast(index) => {
+                let (lane, index) = (self.lane()?, self.single(index)?);
+                let mask = self.word(!3);
+                let first = self.builder.ins().band(lane, mask);
+                self.builder.ins().bor(first, index)
+            }
+            GatherMode::QuadSwap(direction) => {
+                let mask = match direction {
+                    Direction::X => 1,
+                    Direction::Y => 2,
+                    Direction::Diagonal => 3,
+                };
+                let (lane, mask) = (self.lane()?, self.word(mask));
+                self.builder.ins().bxor(lane, mask)
+            }
+        };
+        Ok(Some(source))
+    }
+
+    /// Returns the value of another lane.
+    fn from_lane(&mut self, value: Value, register: Type, source: Option<Value>) -> Result<Value> {
+        if register == types::I8 {
+            let wide = self.builder.ins().uextend(types::I32, value);
+            let found = self.from_lane(wide, types::I32, source)?;
+            let zero = self.word(0);
+            return Ok(self.builder.ins().icmp(IntCC::NotEqual, found, zero));
+        }
+        let suffix = if register == types::F32 { "f32" } else { "i32" };
+        match source {
+            Some(source) => {
+                let name = format!("__builtin_npu_subgroup_shuffle_{suffix}");
+                self.call_for(&name, &[value, source], register)
+            }
+            None => {
+                let name = format!("__builtin_npu_subgroup_broadcast_first_{suffix}");
+                self.call_for(&name, &[value], register)
+            }
+        }
+    }
+}

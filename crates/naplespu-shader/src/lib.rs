@@ -1,0 +1,41 @@
+//! Translates compute shaders to CLIF for NaplesPU.
+//!
+//! # Contract
+//!
+//! A [`Module`] is a valid module in WGSL, GLSL or SPIR-V. [`Module::entry_points`] lists its
+//! compute entry points and their buffers, and [`Module::compile`] translates one to a work-item
+//! function ([`Kernel`]): scalar CLIF that computes one work-item, with calls of reserved names for
+//! the numbers of the work-item, barriers and subgroup operations.
+//!
+//! Valid features without a translation are refused by name and place in the source
+//! ([`Error::Unsupported`]). No input causes a panic.
+//!
+//! # Semantics
+//!
+//! - Integers wrap. `x / 0` and the quotient of the smallest integer by -1 are `x`, and both
+//!   remainders are 0. Shift amounts are taken modulo 32. Conversions from floats saturate.
+//! - No access leaves its buffer or array. A load with an index out of range gives zero or some
+//!   element. A store is skipped, or goes to another element of the same private array.
+//! - Private variables are zero without an initial value; workgroup memory is zero when a
+//!   work-group starts.
+//!
+//! # Structure
+//!
+//! `module` parses and lists, `kernel` resolves overrides, `emit` emits CLIF, and `layout` has the
+//! types and their layouts in memory. `math` has the functions that translated entry points call.
+//! `run` makes dispatch functions and runs them on a device.
+
+#![deny(missing_docs)]
+
+mod emit;
+mod error;
+mod kernel;
+mod layout;
+pub mod math;
+mod module;
+mod run;
+
+pub use error::{Error, Result, Unsupported};
+pub use kernel::{Kernel, Options, Parameter};
+pub use module::{Binding, BindingKind, EntryPoint, Module};
+pub use run::{Bound, Dispatch, RunError, Runner};

@@ -1,0 +1,208 @@
+//! Shader modules: parsing, validation, entry points and their bindings.
+
+use crate::error::{Error, Result};
+use crate::kernel::{Kernel, Options};
+use naga::front::{glsl, spv, wgsl};
+use naga::proc::Layouter;
+use naga::valid::{Capabilities, GlobalUse, ModuleInfo, ValidationFlags, Validator};
+use naga::{AddressSpace, ShaderStage, StorageAccess};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// A valid shader module.
+pub struct Module {
+    pub(crate) module: naga::Module,
+    pub(crate) info: ModuleInfo,
+    pub(crate) lines: Lines,
+}
+
+impl std::fmt::Debug for Module {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Module")
+            .field("entry_points", &self.entry_points())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A compute entry point.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntryPoint {
+    /// The name.
+    pub name: String,
+    /// The size of a work-group before overrides.
+    pub workgroup_size: [u32; 3],
+    /// The buffers that the entry point uses, by group and number.
+    pub bindings: Vec<Binding>,
+}
+
+/// A buffer that an entry point uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Binding {
+    /// The number of the group.
+    pub group: u32,
+    /// The number in the group.
+    pub binding: u32,
+    /// The name of the variable, if it has one.
+    pub name: Option<String>,
+    /// The kind of the buffer.
+    pub kind: BindingKind,
+    /// The smallest size in bytes. An array that is sized at run time counts with one element.
+    pub min_size: u32,
+}
+
+/// The kind of a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BindingKind {
+    /// A uniform buffer, which the shader reads.
+    Uniform,
+    /// A storage buffer that the shader only reads.
+    ReadOnlyStorage,
+    /// A storage buffer that the shader reads and writes.
+    Storage,
+}
+
+/// The starts of the lines of a source, for source locations.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lines(Vec<u32>);
+
+impl Lines {
+    fn of(text: &str) -> Self {
+        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        Self(std::iter::once(0).chain(ends.map(|(at, _)| at as u32 + 1)).collect())
+    }
+
+    /// Returns the line of an offset, counted from 1. Without text, it returns the offset.
+    pub fn line(&self, offset: u32) -> u32 {
+        match self.0.is_empty() {
+            true => offset,
+            false => self.0.partition_point(|&start| start <= offset) as u32,
+        }
+    }
+}
+
+/// Runs a part of naga. A panic there becomes an error.
+pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(result) => result,
+        Err(payload) => {
+            let text = payload.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| payload.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            Err(Error::FrontEnd(text.unwrap_or_default()))
+        }
+    }
+}
+
+impl Module {
+    /// Parses and validates a WGSL text.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Wgsl`], [`Error::Invalid`].
+    pub fn from_wgsl(text: &str) -> Result<Self> {
+        let parsed = guarded(|| wgsl::parse_str(text).map_err(Error::Wgsl))?;
+        Self::validated(parsed, Lines::of(text))
+    }
+
+    /// Parses and validates a GLSL text of a compute shader.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Glsl`], [`Error::Invalid`].
+    pub fn from_glsl(text: &str) -> Result<Self> {
+        let options = glsl::Options::from(ShaderStage::Compute);
+        let parsed = guarded(|| glsl::Frontend::default().parse(&options, text).map_err(Error::Glsl))?;
+        Self::validated(parsed, Lines::of(text))
+    }
+
+    /// Parses and validates a SPIR-V module.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Spirv`], [`Error::Invalid`].
+    pub fn from_spirv(bytes: &[u8]) -> Result<Self> {
+        let options = spv::Options {
+            adjust_coordinate_space: false,
+            strict_capabilities: false,
+            block_ctx_dump_prefix: None,
+        };
+        let parsed = guarded(|| spv::parse_u8_slice(bytes, &options).map_err(Error::Spirv))?;
+        Self::validated(parsed, Lines::default())
+    }
+
+    fn validated(module: naga::Module, lines: Lines) -> Result<Self> {
+        // Features without a translation are refused by the translation, which names them.
+        let mut validator = Validator::new(ValidationFlags::all(), Capabilities::all());
+        let info = guarded(|| {
+            validator
+                .validate(&module)
+                .map_err(|error| Error::Invalid(Box::new(error)))
+        })?;
+        Ok(Self { module, info, lines })
+    }
+
+    /// Returns the compute entry points.
+    pub fn entry_points(&self) -> Vec<EntryPoint> {
+        let compute = self.module.entry_points.iter().enumerate();
+        compute
+            .filter(|(_, entry)| entry.stage == ShaderStage::Compute)
+            .map(|(index, entry)| EntryPoint {
+                name: entry.name.clone(),
+                workgroup_size: entry.workgroup_size,
+                bindings: bindings(&self.module, &self.info, index),
+            })
+            .collect()
+    }
+
+    /// Translates a compute entry point. `name` may be `None` if there is only one.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`].
+    pub fn compile(&self, name: Option<&str>, options: &Options) -> Result<Kernel> {
+        let found: Vec<String> = self.entry_points().into_iter().map(|entry| entry.name).collect();
+        let name = match (name, &found[..]) {
+            (Some(name), _) if found.iter().any(|one| one == name) => name.to_owned(),
+            (None, [one]) => one.clone(),
+            (None, [_, _, ..]) => return Err(Error::AmbiguousEntryPoint { found }),
+            (name, _) => {
+                let name = name.unwrap_or("main").to_owned();
+                return Err(Error::NoEntryPoint { name, found });
+            }
+        };
+        crate::kernel::compile(self, &name, options)
+    }
+}
+
+/// Returns the buffers of an entry point, sorted by group and number.
+pub(crate) fn bindings(module: &naga::Module, info: &ModuleInfo, index: usize) -> Vec<Binding> {
+    let uses = info.get_entry_point(index);
+    let mut layouter = Layouter::default();
+    // A validated module has valid layouts.
+    let has_layouts = layouter.update(module.to_ctx()).is_ok();
+    let mut list = Vec::new();
+    for (handle, variable) in module.global_variables.iter() {
+        let Some(place) = variable.binding else { continue };
+        if uses[handle].is_empty() {
+            continue;
+        }
+        let kind = match variable.space {
+            AddressSpace::Uniform => BindingKind::Uniform,
+            AddressSpace::Storage { access } if !access.contains(StorageAccess::STORE) => BindingKind::ReadOnlyStorage,
+            AddressSpace::Storage { .. } => BindingKind::Storage,
+            _ => continue,
+        };
+        list.push(Binding {
+            group: place.group,
+            binding: place.binding,
+            name: variable.name.clone(),
+            kind,
+            min_size: if has_layouts { layouter[variable.ty].size } else { 0 },
+        });
+    }
+    list.sort_by_key(|one| (one.group, one.binding));
+    list
+}
+
+/// Returns whether an entry point uses a global variable.
+pub(crate) fn is_used(info: &ModuleInfo, index: usize, variable: naga::Handle<naga::GlobalVariable>) -> bool {
+    !matches!(info.get_entry_point(index)[variable], uses if uses == GlobalUse::empty())
+}

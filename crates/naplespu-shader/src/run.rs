@@ -1,0 +1,209 @@
+//! Runs translated entry points on a device.
+
+use crate::kernel::{Kernel, Parameter};
+use crate::module::BindingKind;
+use cranelift_codegen::ir::{Function, UserFuncName};
+use naplespu_jit::device::{Arg, Buffer, DeviceError, KernelError, LaunchConfig, Statistics, ThreadSet};
+use naplespu_jit::{Device, function_name};
+use npu_sim::TimingConfig;
+
+/// The alignment of buffers in bytes.
+const BUFFER_ALIGNMENT: u32 = 64;
+
+/// The reason why an entry point does not run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The work-item function is not a kernel of the device.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    /// A buffer of the entry point is not bound.
+    #[error("no buffer is bound to binding {binding} of group {group}")]
+    Missing {
+        /// The number of the group.
+        group: u32,
+        /// The number in the group.
+        binding: u32,
+    },
+    /// A bound buffer is too small.
+    #[error("the buffer at binding {binding} of group {group} has {size} bytes, at least {least} are needed")]
+    TooSmall {
+        /// The number of the group.
+        group: u32,
+        /// The number in the group.
+        binding: u32,
+        /// The size of the buffer in bytes.
+        size: u32,
+        /// The least size in bytes.
+        least: u32,
+    },
+    /// A buffer that the entry point writes is bound twice.
+    #[error("the buffer at binding {binding} of group {group} is written, and bound a second time")]
+    Aliased {
+        /// The number of the group.
+        group: u32,
+        /// The number in the group.
+        binding: u32,
+    },
+    /// The launch failed.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+}
+
+/// The work-groups of a dispatch, and the threads that execute them.
+#[derive(Clone, Debug)]
+pub struct Dispatch {
+    /// The numbers of work-groups in x, y and z.
+    pub groups: [u32; 3],
+    /// The threads of each core, from thread 0 on.
+    pub threads: usize,
+    /// The cores, from core 0 on.
+    pub cores: usize,
+    /// The timing model, which counts cycles.
+    pub timing: Option<TimingConfig>,
+    /// The largest number of instructions of all threads together, if it is limited by the caller.
+    pub instruction_limit: Option<u64>,
+}
+
+impl Dispatch {
+    /// Returns a dispatch on these threads of one core, without the timing model.
+    pub fn new(groups: [u32; 3], threads: usize) -> Self {
+        Self {
+            groups,
+            threads,
+            cores: 1,
+            timing: None,
+            instruction_limit: None,
+        }
+    }
+}
+
+/// A buffer for a binding.
+#[derive(Clone, Copy, Debug)]
+pub struct Bound {
+    /// The number of the group.
+    pub group: u32,
+    /// The number in the group.
+    pub binding: u32,
+    /// The buffer.
+    pub buffer: Buffer,
+}
+
+/// An entry point that is compiled on a device.
+#[derive(Debug)]
+pub struct Runner {
+    kernel: Kernel,
+    compiled: naplespu_jit::device::Kernel,
+}
+
+impl Kernel {
+    /// Returns the options for the dispatch function.
+    pub fn spmd_options(&self) -> naplespu_spmd::Options {
+        let alignment = |parameter: &Parameter| match parameter {
+            Parameter::Address(_) => BUFFER_ALIGNMENT,
+            Parameter::Size(_) => 1,
+        };
+        naplespu_spmd::Options {
+            workgroup_size: self.workgroup_size,
+            workgroup_bytes: self.workgroup_bytes,
+            lanes: self.lanes,
+            alignment: self.parameters.iter().map(alignment).collect(),
+        }
+    }
+
+    /// Returns the dispatch function, followed by vector versions of the functions that it calls.
+    ///
+    /// # Errors
+    ///
+    /// See [`naplespu_spmd::Error`].
+    pub fn dispatch_functions(&self) -> Result<Vec<Function>, naplespu_spmd::Error> {
+        naplespu_spmd::compile(&self.function, crate::math::functions(), &self.spmd_options())
+    }
+}
+
+impl Runner {
+    /// Compiles an entry point on a device. Its name gets a number if it is taken.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::Kernel`].
+    pub fn new(device: &mut Device, mut kernel: Kernel) -> Result<Self, RunError> {
+        let name = function_name(&kernel.function.name);
+        let mut free = name.clone();
+        let mut number = 1;
+        while device.function(&free).is_some() {
+            number += 1;
+            free = format!("{name}_{number}");
+        }
+        kernel.function.name = UserFuncName::testcase(free.as_bytes());
+        let library = crate::math::functions();
+        let compiled = device.add_kernel(&kernel.function, library, &kernel.spmd_options())?;
+        Ok(Self { kernel, compiled })
+    }
+
+    /// Returns the entry point.
+    pub fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
+    /// Runs the work-groups of a dispatch, and writes the data caches back, so that the host can
+    /// read the buffers.
+    ///
+    /// # Errors
+    ///
+    /// See [`RunError`]. The device stays usable.
+    pub fn dispatch(&self, device: &mut Device, dispatch: &Dispatch, bound: &[Bound]) -> Result<Statistics, RunError> {
+        let buffers = self.buffers(bound)?;
+        let mut arguments: Vec<Arg> = Vec::new();
+        for parameter in &self.kernel.parameters {
+            arguments.push(match *parameter {
+                Parameter::Address(index) => buffers[index].into(),
+                Parameter::Size(index) => Arg::from(buffers[index].size() as i32),
+            });
+        }
+        let mut config = LaunchConfig::new(ThreadSet::on_cores(0..dispatch.cores, dispatch.threads));
+        if let Some(timing) = &dispatch.timing {
+            config = config.timed(timing.clone());
+        }
+        if let Some(limit) = dispatch.instruction_limit {
+            config = config.instruction_limit(limit);
+        }
+        let finished = device.dispatch(&self.compiled, dispatch.groups, config, &arguments)?;
+        Ok(finished.statistics)
+    }
+
+    /// Returns the buffer of each binding.
+    fn buffers(&self, bound: &[Bound]) -> Result<Vec<Buffer>, RunError> {
+        let mut buffers = Vec::with_capacity(self.kernel.bindings.len());
+        for one in &self.kernel.bindings {
+            let (group, binding) = (one.group, one.binding);
+            let found = bound
+                .iter()
+                .find(|bound| (bound.group, bound.binding) == (group, binding));
+            let Some(found) = found else {
+                return Err(RunError::Missing { group, binding });
+            };
+            let size = found.buffer.size();
+            if size < one.min_size {
+                return Err(RunError::TooSmall {
+                    group,
+                    binding,
+                    size,
+                    least: one.min_size,
+                });
+            }
+            buffers.push(found.buffer);
+        }
+        for (index, one) in self.kernel.bindings.iter().enumerate() {
+            let others = buffers.iter().enumerate().filter(|(other, _)| *other != index);
+            let mut same = others.filter(|(_, other)| **other == buffers[index]);
+            if one.kind == BindingKind::Storage && same.next().is_some() {
+                return Err(RunError::Aliased {
+                    group: one.group,
+                    binding: one.binding,
+                });
+            }
+        }
+        Ok(buffers)
+    }
+}

@@ -1,0 +1,207 @@
+//! GLSL and SPIR-V, refusals and overrides.
+
+use crate::run::{Case, run, wgsl};
+use naga::back::spv;
+use naplespu_shader::{BindingKind, Error, Module, Options};
+
+const GLSL: &str = "#version 450
+layout(local_size_x = 16) in;
+layout(std430, set = 0, binding = 0) buffer Data { uint count; float numbers[]; } data;
+layout(std140, set = 0, binding = 1) uniform Scale { mat2 factors; } scale;
+shared float tile[16];
+
+float twice(in float x) { return x + x; }
+
+void swap(inout float a, inout float b) { float t = a; a = b; b = t; }
+
+void main() {
+    uint item = gl_LocalInvocationIndex;
+    tile[item] = data.numbers[gl_GlobalInvocationID.x];
+    barrier();
+    float sum = 0.0;
+    for (int i = 0; i < 16; i++) {
+        if (i == 3) continue;
+        sum += tile[i];
+    }
+    vec2 pair = scale.factors * vec2(sum, twice(tile[item]));
+    swap(pair.x, pair.y);
+    switch (int(item)) {
+        case 0: pair.x += 1.0;
+        case 1: pair.x += 1.0; break;
+        default: break;
+    }
+    mat2 inverted = inverse(scale.factors);
+    data.numbers[gl_GlobalInvocationID.x] = pair.x - pair.y + inverted[1][0];
+    if (item == 0u) data.count = uint(data.numbers.length());
+}
+";
+
+/// Returns the results of the GLSL shader for the numbers from 0 to 15.
+fn glsl_expected() -> Vec<f32> {
+    // By columns: (1, 2), (3, 4); the inverse is (-2, 1), (1.5, -0.5).
+    let sum = (0..16).sum::<i32>() as f32 - 3.0;
+    let element = |item: usize| {
+        let (a, b) = (sum, 2.0 * item as f32);
+        let (x, y) = (a + 3.0 * b, 2.0 * a + 4.0 * b);
+        let extra = [2.0, 1.0].get(item).copied().unwrap_or(0.0);
+        y + extra - x + 1.5
+    };
+    (0..16).map(element).collect()
+}
+
+fn check_glsl(module: &Module) -> Result<(), String> {
+    let mut data = vec![0];
+    data.extend((0..16).map(|number| (number as f32).to_bits()));
+    let scale = [1.0f32, 2.0, 0.0, 0.0, 3.0, 4.0, 0.0, 0.0].map(f32::to_bits).to_vec();
+    for lanes in [1, 16] {
+        let mut case = Case::new(module, vec![data.clone(), scale.clone()]);
+        case.options.lanes = lanes;
+        case.threads = 16 / lanes as usize;
+        if case.threads > 8 {
+            continue;
+        }
+        let results = run(case)?;
+        assert_eq!(results[0][0], 16);
+        for (found, expected) in results[0][1..].iter().zip(glsl_expected()) {
+            let found = f32::from_bits(*found);
+            assert!((found - expected).abs() < 1e-3, "{found} instead of {expected}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn glsl_with_a_block_of_a_count_and_an_array() -> Result<(), String> {
+    let module = Module::from_glsl(GLSL).map_err(|error| error.render("test.comp", Some(GLSL)))?;
+    check_glsl(&module)
+}
+
+/// Translates a valid module to SPIR-V.
+fn spirv(module: &naga::Module) -> Result<Vec<u8>, String> {
+    use naga::valid::{Capabilities, ValidationFlags, Validator};
+    let mut validator = Validator::new(ValidationFlags::all(), Capabilities::all());
+    let info = validator.validate(module).map_err(|error| error.to_string())?;
+    let words = spv::write_vec(module, &info, &spv::Options::default(), None).map_err(|error| error.to_string())?;
+    Ok(words.into_iter().flat_map(u32::to_le_bytes).collect())
+}
+
+#[test]
+fn spirv_has_the_results_of_its_source() -> Result<(), String> {
+    let text = include_str!("../../../../examples/shaders/bitonic.wgsl");
+    let parsed = naga::front::wgsl::parse_str(text).map_err(|error| error.to_string())?;
+    let bytes = spirv(&parsed)?;
+    let module = Module::from_spirv(&bytes).map_err(|error| error.render("test.spv", None))?;
+    let numbers: Vec<u32> = (0..128u32).map(|number| number.wrapping_mul(77) % 128).collect();
+    let results = run(Case::new(&module, vec![numbers]))?;
+    assert_eq!(results[0], (0..128).collect::<Vec<_>>());
+    Ok(())
+}
+
+#[test]
+fn bindings_of_entry_points_are_listed() -> Result<(), String> {
+    let module = wgsl(
+        "struct Data { count: u32, numbers: array<vec3f> }
+         @group(1) @binding(2) var<storage, read_write> data: Data;
+         @group(0) @binding(3) var<uniform> factor: vec4f;
+         @group(0) @binding(1) var<storage> unused: array<u32>;
+         @compute @workgroup_size(4, 2) fn main() { data.count = u32(factor.x); }",
+    )?;
+    let entries = module.entry_points();
+    let [entry] = &entries[..] else {
+        return Err("one entry point".to_owned());
+    };
+    assert_eq!((entry.name.as_str(), entry.workgroup_size), ("main", [4, 2, 1]));
+    let found: Vec<_> = entry
+        .bindings
+        .iter()
+        .map(|one| (one.group, one.binding, one.kind, one.min_size))
+        .collect();
+    assert_eq!(
+        found,
+        [(0, 3, BindingKind::Uniform, 16), (1, 2, BindingKind::Storage, 32)]
+    );
+    Ok(())
+}
+
+#[test]
+fn overrides_have_values_and_defaults() -> Result<(), String> {
+    let module = wgsl(
+        "override size: u32 = 4u;
+         @id(7) override factor: f32;
+         override double: f32 = factor * 2.0;
+         var<workgroup> tile: array<f32, size>;
+         @group(0) @binding(0) var<storage, read_write> out: array<f32>;
+         @compute @workgroup_size(size) fn main(@builtin(local_invocation_index) item: u32) {
+             tile[item] = double;
+             workgroupBarrier();
+             out[item] = tile[size - 1u - item] + f32(size);
+         }",
+    )?;
+    let mut case = Case::new(&module, vec![vec![0; 8]]);
+    case.options.overrides = [("7".to_owned(), 1.5), ("size".to_owned(), 8.0)].into();
+    let results = run(case)?;
+    assert_eq!(results[0], [11f32.to_bits(); 8]);
+    let missing = module.compile(None, &Options::default());
+    assert!(matches!(missing, Err(Error::Override(_))), "{missing:?}");
+    Ok(())
+}
+
+#[test]
+fn errors_name_the_feature_and_its_place() {
+    let refused = [
+        (
+            "@group(0) @binding(0) var picture: texture_2d<f32>;",
+            "_ = textureDimensions(picture);",
+            "a texture",
+        ),
+        ("enable f16; var<private> half: f16;", "half = 1.0h;", "the type f16"),
+        ("var<private> wide: u64;", "wide = 1lu;", "the type u64"),
+        ("var<private> big: array<u32, 100000>;", "big[3] = 1u;", "too large"),
+        (
+            "var<workgroup> big: array<u32, 100000>;",
+            "big[3] = 1u;",
+            "workgroup memory",
+        ),
+        ("", "let x = 1 +;", "expected"),
+        ("", "let x: u32 = 1.5;", "type"),
+    ];
+    for (globals, body, part) in refused {
+        let text = format!("{globals}\n@compute @workgroup_size(1) fn main() {{ {body} }}\n");
+        let error = match Module::from_wgsl(&text).and_then(|module| module.compile(None, &Options::default())) {
+            Err(error) => error,
+            Ok(kernel) => panic!("{text}\n{}", kernel.function.display()),
+        };
+        let rendered = error.render("test.wgsl", Some(&text));
+        assert!(rendered.contains(part), "{text}\n{rendered}");
+        assert!(rendered.contains("test.wgsl:"), "no place in {rendered}");
+        assert!(!error.spans().is_empty(), "no span in {error:?}");
+    }
+}
+
+#[test]
+fn only_compute_entry_points_are_translated() -> Result<(), String> {
+    let module = wgsl(
+        "@fragment fn shade() -> @location(0) vec4f { return vec4f(dpdx(1.0)); }
+         @compute @workgroup_size(1) fn a() {}
+         @compute @workgroup_size(1) fn b() {}",
+    )?;
+    let compile = |name| module.compile(name, &Options::default());
+    assert!(matches!(compile(None), Err(Error::AmbiguousEntryPoint { .. })));
+    assert!(matches!(compile(Some("shade")), Err(Error::NoEntryPoint { .. })));
+    assert!(compile(Some("b")).is_ok());
+    Ok(())
+}
+
+#[test]
+fn malformed_modules_are_errors() {
+    assert!(Module::from_spirv(&[3, 2, 35, 7, 0, 0]).is_err());
+    assert!(Module::from_spirv(b"nonsense").is_err());
+    assert!(Module::from_glsl("void main() { int x = texture(1); }").is_err());
+    let text = include_str!("../../../../examples/shaders/saxpy.wgsl");
+    for end in (0..text.len()).filter(|end| text.is_char_boundary(*end)) {
+        // Some prefixes are valid; none panics.
+        if let Ok(module) = Module::from_wgsl(&text[..end]) {
+            let _ = module.compile(None, &Options::default());
+        }
+    }
+}

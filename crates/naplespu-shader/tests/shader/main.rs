@@ -1,0 +1,7 @@
+//! Shaders on the simulator, compared with computations in Rust.
+
+mod functions;
+mod kernels;
+mod languages;
+mod run;
+mod semantics;

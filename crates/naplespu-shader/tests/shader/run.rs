@@ -1,0 +1,81 @@
+//! Runs an entry point on a device.
+
+use cranelift_codegen::settings::{self, Configurable};
+use cranelift_naplespu::isa;
+use naplespu_jit::Device;
+use naplespu_shader::{Bound, Dispatch, Module, Options, Runner};
+
+/// A shader with its buffers of group 0, by number, as words.
+pub struct Case<'a> {
+    pub module: &'a Module,
+    pub entry: Option<&'a str>,
+    pub options: Options,
+    pub groups: [u32; 3],
+    pub threads: usize,
+    pub buffers: Vec<Vec<u32>>,
+}
+
+impl<'a> Case<'a> {
+    /// Returns a case with 16 lanes, eight threads and one work-group.
+    pub fn new(module: &'a Module, buffers: Vec<Vec<u32>>) -> Self {
+        Self {
+            module,
+            entry: None,
+            options: Options::default(),
+            groups: [1, 1, 1],
+            threads: 8,
+            buffers,
+        }
+    }
+}
+
+/// Parses WGSL. An error is its rendered text.
+pub fn wgsl(text: &str) -> Result<Module, String> {
+    Module::from_wgsl(text).map_err(|error| error.render("test.wgsl", Some(text)))
+}
+
+/// Returns a device with one core.
+pub fn device() -> Result<Device, String> {
+    let mut flags = settings::builder();
+    flags.set("opt_level", "speed").map_err(|error| error.to_string())?;
+    let builder = isa::lookup_by_name("naplespu").map_err(|error| error.to_string())?;
+    let isa = builder
+        .finish(settings::Flags::new(flags))
+        .map_err(|error| error.to_string())?;
+    Device::new(isa).map_err(|error| error.to_string())
+}
+
+/// Runs an entry point. Returns the buffers after the run.
+pub fn run(case: Case<'_>) -> Result<Vec<Vec<u32>>, String> {
+    let kernel = case
+        .module
+        .compile(case.entry, &case.options)
+        .map_err(|error| error.to_string())?;
+    let text = kernel.function.display().to_string();
+    let mut device = device()?;
+    let runner = Runner::new(&mut device, kernel).map_err(|error| format!("{error}\n{text}"))?;
+    let mut bound = Vec::new();
+    for (index, words) in case.buffers.iter().enumerate() {
+        let buffer = device
+            .allocate(4 * words.len() as u32)
+            .map_err(|error| error.to_string())?;
+        device
+            .copy_words_in(buffer, 0, words)
+            .map_err(|error| error.to_string())?;
+        bound.push(Bound {
+            group: 0,
+            binding: index as u32,
+            buffer,
+        });
+    }
+    let dispatch = Dispatch::new(case.groups, case.threads);
+    runner
+        .dispatch(&mut device, &dispatch, &bound)
+        .map_err(|error| format!("{error}\n{text}"))?;
+    let mut results = Vec::new();
+    for (bound, words) in bound.iter().zip(&case.buffers) {
+        let words = device.copy_words_out(bound.buffer, 0, words.len());
+        results.push(words.map_err(|error| error.to_string())?);
+    }
+    Ok(results)
+}
