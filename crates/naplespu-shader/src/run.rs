@@ -163,7 +163,7 @@ impl Runner {
         }
         let mut config = LaunchConfig::new(ThreadSet::on_cores(0..dispatch.cores, dispatch.threads));
         if let Some(timing) = &dispatch.timing {
-            config = config.timed(timing.clone());
+            config = config.timed(*timing);
         }
         if let Some(limit) = dispatch.instruction_limit {
             config = config.instruction_limit(limit);
