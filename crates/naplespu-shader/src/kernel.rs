@@ -46,6 +46,4 @@ pub struct Kernel {
     pub workgroup_bytes: u32,
     /// The work-items of a subgroup.
     pub lanes: u32,
-    /// Whether the work-items of a work-group wait for each other or share workgroup memory.
-    pub cooperates: bool,
 }

@@ -61,7 +61,7 @@ pub struct Dispatch {
     pub cores: usize,
     /// The timing model, which counts cycles.
     pub timing: Option<TimingConfig>,
-    /// The largest number of instructions of all threads together, if it is limited by the caller.
+    /// The largest number of instructions of all threads together; one billion by default.
     pub instruction_limit: Option<u64>,
 }
 

@@ -231,7 +231,7 @@ impl Emitter<'_, '_> {
         values
     }
 
-    /// Returns the sum of the products of four bytes, plus nothing.
+    /// Returns the sum of the products of four bytes.
     pub(super) fn dot_of_bytes(&mut self, is_signed: bool, arguments: &[(Ty, Values)]) -> Result<Values> {
         let [(_, a), (_, b)] = arguments else {
             return Err(Error::Internal("a dot product of other than two words".to_owned()));

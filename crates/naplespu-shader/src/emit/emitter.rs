@@ -94,7 +94,6 @@ pub(crate) struct Emitter<'m, 'f> {
     pub scratchpad: AliasRegion,
     pub span: Span,
     pub workgroup_bytes: u32,
-    pub cooperates: bool,
 }
 
 impl Emitter<'_, '_> {

@@ -10,10 +10,10 @@ use std::collections::HashMap;
 /// The largest nonnegative `i32`.
 const MAX_SIGNED: u32 = i32::MAX as u32;
 
-/// How far definitions are followed.
+/// The largest number of definitions between a value and one that contributes to its bound.
 const DEPTH: u32 = 8;
 
-/// What is known about values at the current place.
+/// The bounds at the current place.
 #[derive(Debug, Default)]
 pub(crate) struct Facts {
     /// Bounds that hold wherever the value is defined.
@@ -37,7 +37,7 @@ impl Facts {
         Mark(self.bounds.len(), self.less.len())
     }
 
-    /// Forgets the conditions that were added after the mark.
+    /// Removes the conditions that were added after the mark.
     pub fn restore(&mut self, mark: Mark) {
         self.bounds.truncate(mark.0);
         self.less.truncate(mark.1);
@@ -175,7 +175,7 @@ impl Facts {
         }
     }
 
-    /// Adds what follows for `a` from `a cond b`.
+    /// Adds the consequences for `a` of `a cond b`.
     fn compare(&mut self, dfg: &DataFlowGraph, cond: IntCC, a: Value, b: Value) {
         if !matches!(dfg.value_type(a), types::I32) {
             return;

@@ -55,7 +55,7 @@ const SCRATCHPAD: u32 = 68;
 /// The bytes of the scratchpad.
 const SCRATCHPAD_BYTES: u32 = 0x1_0000;
 
-/// What is translated.
+/// The entry point and the options of its translation.
 pub(crate) struct Input<'m> {
     pub module: &'m naga::Module,
     pub info: &'m ModuleInfo,
@@ -108,7 +108,6 @@ pub(crate) fn entry_point(input: &Input<'_>) -> Result<Kernel> {
         scratchpad,
         span: Span::UNDEFINED,
         workgroup_bytes: 0,
-        cooperates: false,
     };
     let values = emitter.builder.block_params(block).to_vec();
     emitter.add_buffers(input, &parameters, &values)?;
@@ -119,7 +118,7 @@ pub(crate) fn entry_point(input: &Input<'_>) -> Result<Kernel> {
         emitter.builder.ins().return_(&[]);
     }
     emitter.builder.seal_all_blocks();
-    let (workgroup_bytes, cooperates) = (emitter.workgroup_bytes, emitter.cooperates);
+    let workgroup_bytes = emitter.workgroup_bytes;
     emitter.builder.finalize(TargetFrontendConfig {
         default_call_conv: CallConv::SystemV,
         pointer_width: PointerWidth::U32,
@@ -133,7 +132,6 @@ pub(crate) fn entry_point(input: &Input<'_>) -> Result<Kernel> {
         workgroup_size: entry.workgroup_size,
         workgroup_bytes,
         lanes: input.lanes,
-        cooperates,
     })
 }
 
@@ -264,7 +262,6 @@ impl<'m> Emitter<'m, '_> {
                         return Err(self.too_large("the workgroup memory", end, SCRATCHPAD_BYTES.into(), "bytes"));
                     }
                     self.workgroup_bytes = end as u32;
-                    self.cooperates = true;
                     self.globals.insert(handle, Root::Workgroup(address));
                 }
                 space if is_private(space) => {

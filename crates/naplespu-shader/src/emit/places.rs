@@ -132,10 +132,9 @@ pub(crate) fn needs_memory(types: Types<'_>, ty: Ty, count: u32, indexed: bool) 
     types.has_array(ty) && (indexed || count > MAX_REGISTERS)
 }
 
-/// Returns whether a local variable holds a counter that is never negative: its value before the
-/// loop is not (which the caller checks), and the only store in the loop adds a positive number in
-/// the continuing block, after a test at the start of the body that the counter is less than a
-/// limit.
+/// Returns the local variables of a loop that stay nonnegative if they are before the loop. The body
+/// starts with a test that the variable is less than a limit, and the only store in the loop adds a
+/// positive constant, in the continuing block. Such a sum does not wrap.
 pub(crate) fn counters(
     module: &Module,
     frame: &Frame<'_>,

@@ -128,7 +128,6 @@ impl<'m> Emitter<'m, '_> {
     }
 
     fn workgroup_barrier(&mut self) -> Result<()> {
-        self.cooperates = true;
         self.call("__builtin_npu_workgroup_barrier", &[], None)?;
         Ok(())
     }
