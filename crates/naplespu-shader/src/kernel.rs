@@ -1,12 +1,7 @@
-//! The translation of an entry point: options, parameters and the result.
+//! A translated entry point, and the options of the translation.
 
-use crate::emit;
-use crate::error::{Error, Result};
-use crate::module::{Binding, Module, bindings, guarded};
+use crate::module::Binding;
 use cranelift_codegen::ir::Function;
-use naga::ShaderStage;
-use naga::back::PipelineConstants;
-use naga::back::pipeline_constants::process_overrides;
 use std::collections::BTreeMap;
 
 /// Options of the translation.
@@ -53,33 +48,4 @@ pub struct Kernel {
     pub lanes: u32,
     /// Whether the work-items of a work-group wait for each other or share workgroup memory.
     pub cooperates: bool,
-}
-
-/// Translates an entry point by name.
-pub(crate) fn compile(module: &Module, name: &str, options: &Options) -> Result<Kernel> {
-    if !matches!(options.lanes, 1 | 16 | 32 | 64) {
-        return Err(Error::Lanes(options.lanes));
-    }
-    let mut constants = PipelineConstants::default();
-    for (name, value) in &options.overrides {
-        constants.insert(name.clone(), *value);
-    }
-    let entry = Some((ShaderStage::Compute, name));
-    let (resolved, info) = guarded(|| {
-        process_overrides(&module.module, &module.info, entry, &constants)
-            .map_err(|error| Error::Override(Box::new(error)))
-    })?;
-    let is_entry = |entry: &naga::EntryPoint| entry.stage == ShaderStage::Compute && entry.name == name;
-    let Some(index) = resolved.entry_points.iter().position(is_entry) else {
-        return Err(Error::Internal(format!("the entry point {name} was removed")));
-    };
-    let bindings = bindings(&resolved, &info, index);
-    emit::entry_point(&emit::Input {
-        module: &resolved,
-        info: &info,
-        index,
-        lines: &module.lines,
-        lanes: options.lanes,
-        bindings,
-    })
 }

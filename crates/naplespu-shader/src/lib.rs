@@ -21,16 +21,18 @@
 //!
 //! # Structure
 //!
-//! `module` parses and lists, `kernel` resolves overrides, `emit` emits CLIF, and `layout` has the
+//! `module` parses and lists, `compile` resolves overrides, `emit` emits CLIF, and `layout` has the
 //! types and their layouts in memory. `math` has the functions that translated entry points call.
 //! `run` makes dispatch functions and runs them on a device.
 
 #![deny(missing_docs)]
 
+mod compile;
 mod emit;
 mod error;
 mod kernel;
 mod layout;
+mod lines;
 pub mod math;
 mod module;
 mod run;

@@ -1,7 +1,7 @@
 //! Shader modules: parsing, validation, entry points and their bindings.
 
 use crate::error::{Error, Result};
-use crate::kernel::{Kernel, Options};
+use crate::lines::Lines;
 use naga::front::{glsl, spv, wgsl};
 use naga::proc::Layouter;
 use naga::valid::{Capabilities, GlobalUse, ModuleInfo, ValidationFlags, Validator};
@@ -60,26 +60,7 @@ pub enum BindingKind {
     Storage,
 }
 
-/// The starts of the lines of a source, for source locations.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Lines(Vec<u32>);
-
-impl Lines {
-    fn of(text: &str) -> Self {
-        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
-        Self(std::iter::once(0).chain(ends.map(|(at, _)| at as u32 + 1)).collect())
-    }
-
-    /// Returns the line of an offset, counted from 1. Without text, it returns the offset.
-    pub fn line(&self, offset: u32) -> u32 {
-        match self.0.is_empty() {
-            true => offset,
-            false => self.0.partition_point(|&start| start <= offset) as u32,
-        }
-    }
-}
-
-/// Runs a part of naga. A panic there becomes an error.
+/// Runs a part of naga or of the translation. A panic there becomes an error.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(result) => result,
@@ -150,25 +131,6 @@ impl Module {
                 bindings: bindings(&self.module, &self.info, index),
             })
             .collect()
-    }
-
-    /// Translates a compute entry point. `name` may be `None` if there is only one.
-    ///
-    /// # Errors
-    ///
-    /// See [`Error`].
-    pub fn compile(&self, name: Option<&str>, options: &Options) -> Result<Kernel> {
-        let found: Vec<String> = self.entry_points().into_iter().map(|entry| entry.name).collect();
-        let name = match (name, &found[..]) {
-            (Some(name), _) if found.iter().any(|one| one == name) => name.to_owned(),
-            (None, [one]) => one.clone(),
-            (None, [_, _, ..]) => return Err(Error::AmbiguousEntryPoint { found }),
-            (name, _) => {
-                let name = name.unwrap_or("main").to_owned();
-                return Err(Error::NoEntryPoint { name, found });
-            }
-        };
-        crate::kernel::compile(self, &name, options)
     }
 }
 

@@ -93,7 +93,7 @@ pub struct Bound {
 #[derive(Debug)]
 pub struct Runner {
     kernel: Kernel,
-    compiled: naplespu_jit::device::Kernel,
+    on_device: naplespu_jit::device::Kernel,
 }
 
 impl Kernel {
@@ -111,7 +111,7 @@ impl Kernel {
         }
     }
 
-    /// Returns the dispatch function, followed by vector versions of the functions that it calls.
+    /// Returns the dispatch function, followed by the functions on lanes that it calls.
     ///
     /// # Errors
     ///
@@ -136,9 +136,8 @@ impl Runner {
             free = format!("{name}_{number}");
         }
         kernel.function.name = UserFuncName::testcase(free.as_bytes());
-        let library = crate::math::functions();
-        let compiled = device.add_kernel(&kernel.function, library, &kernel.spmd_options())?;
-        Ok(Self { kernel, compiled })
+        let on_device = device.add_kernel(&kernel.function, crate::math::functions(), &kernel.spmd_options())?;
+        Ok(Self { kernel, on_device })
     }
 
     /// Returns the entry point.
@@ -168,7 +167,7 @@ impl Runner {
         if let Some(limit) = dispatch.instruction_limit {
             config = config.instruction_limit(limit);
         }
-        let finished = device.dispatch(&self.compiled, dispatch.groups, config, &arguments)?;
+        let finished = device.dispatch(&self.on_device, dispatch.groups, config, &arguments)?;
         Ok(finished.statistics)
     }
 

@@ -1,9 +1,11 @@
 //! Pointers, loads, stores and atomic operations.
 
+use crate::emit::emitter::{Emitter, Values};
 use crate::emit::facts::constant;
-use crate::emit::{Emitter, Root, Values};
+use crate::emit::places::MAX_SELECTS;
+use crate::emit::pointer::{Memory, Place, Pointer, Root, Step};
 use crate::error::{Error, Result};
-use crate::layout::{Layout, Ty, register};
+use crate::layout::{Ty, register};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{AtomicRmwOp, BlockArg, InstBuilder, StackSlot, Type, Value, types};
 use cranelift_frontend::Variable;
@@ -14,59 +16,9 @@ use std::rc::Rc;
 /// The largest number of words that are cleared without a loop.
 const MAX_UNROLLED: u32 = 16;
 
-/// A kind of memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Memory {
-    Stack,
-    Workgroup,
-    Buffer { is_read_only: bool },
-}
-
-impl Memory {
-    fn layout(self) -> Layout {
-        match self {
-            Self::Buffer { .. } => Layout::Host,
-            Self::Stack | Self::Workgroup => Layout::Words,
-        }
-    }
-}
-
-/// The address of a variable or of a part of it.
-#[derive(Clone, Debug)]
-pub(crate) struct Pointer {
-    pub ty: Ty,
-    place: Place,
-}
-
-#[derive(Clone, Debug)]
-enum Place {
-    Registers {
-        variables: Rc<[Variable]>,
-        /// The first scalar, if all indices of `steps` are 0.
-        first: u32,
-        steps: SmallVec<[Step; 1]>,
-    },
-    Memory {
-        memory: Memory,
-        base: Value,
-        offset: u32,
-        /// Whether all indices are in their range, if that is not known.
-        guard: Option<Value>,
-        global: Option<Handle<GlobalVariable>>,
-    },
-}
-
-/// A dynamic index into variables in registers.
-#[derive(Clone, Copy, Debug)]
-struct Step {
-    index: Value,
-    count: u32,
-    stride: u32,
-}
-
-impl Pointer {
+impl Emitter<'_, '_> {
     /// Returns the address of a variable.
-    pub fn of(root: &Root, ty: Ty, global: Option<Handle<GlobalVariable>>, emitter: &mut Emitter<'_, '_>) -> Self {
+    pub(super) fn pointer_to(&mut self, root: &Root, ty: Ty, global: Option<Handle<GlobalVariable>>) -> Pointer {
         let in_memory = |memory, base| Place::Memory {
             memory,
             base,
@@ -81,11 +33,11 @@ impl Pointer {
                 steps: SmallVec::new(),
             },
             Root::Stack(slot) => {
-                let base = emitter.builder.ins().stack_addr(types::I32, *slot, 0);
+                let base = self.builder.ins().stack_addr(types::I32, *slot, 0);
                 in_memory(Memory::Stack, base)
             }
             Root::Workgroup(address) => {
-                let base = emitter.word(*address);
+                let base = self.word(*address);
                 in_memory(Memory::Workgroup, base)
             }
             Root::Buffer { address, is_read_only } => in_memory(
@@ -95,19 +47,9 @@ impl Pointer {
                 *address,
             ),
         };
-        Self { ty, place }
+        Pointer { ty, place }
     }
 
-    /// Returns the variable of the buffer that the pointer is derived from.
-    pub fn global(&self) -> Option<Handle<GlobalVariable>> {
-        match self.place {
-            Place::Memory { global, .. } => global,
-            Place::Registers { .. } => None,
-        }
-    }
-}
-
-impl Emitter<'_, '_> {
     /// Returns the address of an element or member with a constant index.
     pub(super) fn member(&mut self, pointer: &Pointer, index: u32) -> Result<Pointer> {
         let ty = self.types.element(pointer.ty, index, self.span)?;
@@ -429,7 +371,7 @@ impl Emitter<'_, '_> {
             let first = index.min(count.saturating_sub(1)) as usize * size;
             return Ok(values.iter().skip(first).take(size).copied().collect());
         }
-        if count > super::places::MAX_SELECTS {
+        if count > MAX_SELECTS {
             let slot = self.spill(ty, values)?;
             return self.element_of_slot(ty, slot, index);
         }
@@ -446,7 +388,7 @@ impl Emitter<'_, '_> {
 
     /// Loads an element of an array on the stack.
     pub(super) fn element_of_slot(&mut self, ty: Ty, slot: StackSlot, index: Value) -> Result<Values> {
-        let pointer = Pointer::of(&Root::Stack(slot), ty, None, self);
+        let pointer = self.pointer_to(&Root::Stack(slot), ty, None);
         let element = self.indexed(&pointer, index)?;
         self.load(&element)
     }

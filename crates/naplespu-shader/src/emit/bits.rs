@@ -1,7 +1,7 @@
 //! Functions on bits, and packing of numbers into words.
 
+use crate::emit::emitter::{Emitter, Values};
 use crate::emit::functions::Kind;
-use crate::emit::{Emitter, Values};
 use crate::error::{Error, Result};
 use crate::layout::Ty;
 use cranelift_codegen::ir::condcodes::IntCC;

@@ -1,7 +1,8 @@
 //! Expressions: constants, composition, access to parts, variables and loads.
 
-use crate::emit::access::Pointer;
-use crate::emit::{Emitter, Operand, Values};
+use crate::emit::emitter::{Emitter, Operand, Values};
+use crate::emit::facts::constant as constant_of;
+use crate::emit::pointer::Pointer;
 use crate::error::{Error, Result};
 use crate::layout::{Layout, Ty, register};
 use cranelift_codegen::ir::{InstBuilder, Value};
@@ -90,14 +91,14 @@ impl Emitter<'_, '_> {
                     return Err(Error::Internal("a variable that is not declared".to_owned()));
                 };
                 let ty = self.types.of(self.module.global_variables[*variable].ty, self.span)?;
-                return Ok(Operand::Pointer(Pointer::of(&root, ty, Some(*variable), self)));
+                return Ok(Operand::Pointer(self.pointer_to(&root, ty, Some(*variable))));
             }
             Expression::LocalVariable(variable) => {
                 let Some(root) = self.frame.locals.get(variable).cloned() else {
                     return Err(Error::Internal("a variable that is not declared".to_owned()));
                 };
                 let ty = self.types.of(function.local_variables[*variable].ty, self.span)?;
-                return Ok(Operand::Pointer(Pointer::of(&root, ty, None, self)));
+                return Ok(Operand::Pointer(self.pointer_to(&root, ty, None)));
             }
             Expression::Load { pointer } => {
                 let pointer = self.pointer(*pointer)?;
@@ -174,7 +175,7 @@ impl Emitter<'_, '_> {
         let index = self.single(index)?;
         if let Expression::Constant(constant) = self.frame.function.expressions[base]
             && let Some(&slot) = self.tables.get(&constant)
-            && super::facts::constant(self.dfg(), index).is_none()
+            && constant_of(self.dfg(), index).is_none()
         {
             let ty = self.ty(base)?;
             return Ok(Operand::Value(self.element_of_slot(ty, slot, index)?));

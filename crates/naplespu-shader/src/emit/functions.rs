@@ -1,7 +1,7 @@
 //! Math functions on each component.
 
+use crate::emit::emitter::{Emitter, Values};
 use crate::emit::operators::component;
-use crate::emit::{Emitter, Values};
 use crate::error::{Error, Result};
 use crate::layout::{Ty, register};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};

@@ -1,6 +1,6 @@
 //! Functions on vectors and matrices.
 
-use crate::emit::{Emitter, Values};
+use crate::emit::emitter::{Emitter, Values};
 use crate::error::{Error, Result};
 use crate::layout::Ty;
 use cranelift_codegen::ir::condcodes::FloatCC;

@@ -6,7 +6,8 @@
 //! - `statements` has control flow and calls, which are inlined.
 //! - `expressions` evaluates expressions; `operators`, `functions`, `bits` and `geometry` have the
 //!   operations on values, `subgroups` those across lanes.
-//! - `access` has pointers, loads, stores and atomic operations with their checks of indices.
+//! - `emitter` has the state and common instructions, `pointer` addresses.
+//! - `access` has loads, stores and atomic operations with their checks of indices.
 //! - `places` decides where variables live. `facts` has upper bounds of values.
 //!
 //! # Invariants
@@ -18,34 +19,34 @@
 
 mod access;
 mod bits;
+mod emitter;
 mod expressions;
 mod facts;
 mod functions;
 mod geometry;
 mod operators;
 mod places;
+mod pointer;
 mod statements;
 mod subgroups;
 
-use crate::error::{Error, Result, Unsupported};
+use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Parameter};
 use crate::layout::{Layout, Ty, Types, register};
-use crate::module::{Binding, Lines, is_used};
-use access::Pointer;
+use crate::lines::Lines;
+use crate::module::{Binding, is_used};
 use cranelift_codegen::ir::{
-    AbiParam, AliasRegion, AliasRegionData, ExtFuncData, ExternalName, FuncRef, Function, InstBuilder, MemFlagsData,
-    Signature, SourceLoc, StackSlot, StackSlotData, StackSlotKind, Type, UserFuncName, Value, types,
+    AbiParam, AliasRegionData, Function, InstBuilder, Signature, StackSlot, UserFuncName, Value, types,
 };
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
-use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use emitter::{Emitter, Frame, Operand, Values};
 use facts::Facts;
-use naga::valid::{FunctionInfo, ModuleInfo};
-use naga::{AddressSpace, BuiltIn, Expression, GlobalVariable, Handle, LocalVariable, Span, StorageAccess, TypeInner};
+use naga::valid::ModuleInfo;
+use naga::{AddressSpace, BuiltIn, GlobalVariable, Handle, Span, StorageAccess, TypeInner};
 use places::{Indexed, is_private, needs_memory};
-use smallvec::SmallVec;
-use statements::Target;
+use pointer::Root;
 use std::collections::HashMap;
-use std::rc::Rc;
 use target_lexicon::PointerWidth;
 
 /// The number of the scratchpad's alias region.
@@ -53,44 +54,6 @@ const SCRATCHPAD: u32 = 68;
 
 /// The bytes of the scratchpad.
 const SCRATCHPAD_BYTES: u32 = 0x1_0000;
-
-/// The largest number of bytes of a private variable.
-const MAX_PRIVATE_BYTES: u32 = 0x1_0000;
-
-/// The largest number of values, because inlining may grow functions without bound.
-const MAX_VALUES: usize = 1_000_000;
-
-/// The scalars of a value.
-pub(crate) type Values = SmallVec<[Value; 4]>;
-
-/// A translated expression.
-#[derive(Clone, Debug)]
-pub(crate) enum Operand {
-    Value(Values),
-    Pointer(Pointer),
-}
-
-/// Where a variable lives.
-#[derive(Clone, Debug)]
-pub(crate) enum Root {
-    Registers(Rc<[Variable]>),
-    Stack(StackSlot),
-    Workgroup(u32),
-    Buffer { address: Value, is_read_only: bool },
-}
-
-/// A function that is being inlined, or the entry point.
-pub(crate) struct Frame<'m> {
-    pub function: &'m naga::Function,
-    pub info: &'m FunctionInfo,
-    arguments: Vec<Operand>,
-    locals: HashMap<Handle<LocalVariable>, Root>,
-    values: HashMap<Handle<Expression>, Operand>,
-    /// Targets of `break` and `continue`, innermost last.
-    targets: Vec<Target>,
-    /// The block after an inlined function, whose parameters are the result.
-    exit: Option<statements::Exit>,
-}
 
 /// What is translated.
 pub(crate) struct Input<'m> {
@@ -100,29 +63,6 @@ pub(crate) struct Input<'m> {
     pub lines: &'m Lines,
     pub lanes: u32,
     pub bindings: Vec<Binding>,
-}
-
-/// A function during its construction.
-pub(crate) struct Emitter<'m, 'f> {
-    builder: FunctionBuilder<'f>,
-    module: &'m naga::Module,
-    info: &'m ModuleInfo,
-    types: Types<'m>,
-    lines: &'m Lines,
-    lanes: u32,
-    workgroup_size: [u32; 3],
-    globals: HashMap<Handle<GlobalVariable>, Root>,
-    /// The lengths of arrays that are sized at run time, in elements.
-    lengths: HashMap<Handle<GlobalVariable>, Value>,
-    /// Constant arrays in memory.
-    tables: HashMap<Handle<naga::Constant>, StackSlot>,
-    frame: Frame<'m>,
-    facts: Facts,
-    imports: HashMap<String, FuncRef>,
-    scratchpad: AliasRegion,
-    span: Span,
-    workgroup_bytes: u32,
-    cooperates: bool,
 }
 
 /// Translates an entry point.
@@ -261,101 +201,6 @@ fn runtime_array(types: Types<'_>, handle: Handle<naga::Type>) -> Result<Option<
 }
 
 impl<'m> Emitter<'m, '_> {
-    fn dfg(&self) -> &cranelift_codegen::ir::DataFlowGraph {
-        &self.builder.func.dfg
-    }
-
-    /// Returns the error for an unsupported feature at the current place.
-    fn unsupported(&self, what: impl Into<String>) -> Error {
-        Error::feature(what, self.span)
-    }
-
-    /// Sets the current place in the source.
-    fn at(&mut self, span: Span) {
-        if let Some(range) = span.to_range() {
-            self.span = span;
-            let line = self.lines.line(range.start as u32);
-            self.builder.set_srcloc(SourceLoc::new(line));
-        }
-    }
-
-    /// Fails if the function has become too large.
-    fn check_size(&self) -> Result<()> {
-        let size = self.dfg().num_values();
-        if size > MAX_VALUES {
-            return Err(self.too_large(
-                "the function with all inlined calls",
-                size as u64,
-                MAX_VALUES as u64,
-                "values",
-            ));
-        }
-        Ok(())
-    }
-
-    fn too_large(&self, what: &str, size: u64, limit: u64, unit: &'static str) -> Error {
-        let what = what.to_owned();
-        Error::refused(
-            Unsupported::TooLarge {
-                what,
-                size,
-                limit,
-                unit,
-            },
-            self.span,
-        )
-    }
-
-    fn word(&mut self, value: u32) -> Value {
-        self.builder.ins().iconst(types::I32, i64::from(value))
-    }
-
-    fn float(&mut self, value: f32) -> Value {
-        self.builder.ins().f32const(value)
-    }
-
-    fn flag(&mut self, value: bool) -> Value {
-        self.builder.ins().iconst(types::I8, i64::from(value))
-    }
-
-    /// Returns the zero of a type.
-    fn zero(&mut self, ty: Type) -> Value {
-        match ty {
-            types::F32 => self.float(0.0),
-            _ => self.builder.ins().iconst(ty, 0),
-        }
-    }
-
-    /// Calls an external function with one result, or none.
-    fn call(&mut self, name: &str, arguments: &[Value], result: Option<Type>) -> Result<Option<Value>> {
-        let function = match self.imports.get(name) {
-            Some(&function) => function,
-            None => {
-                let mut signature = Signature::new(CallConv::SystemV);
-                let params = arguments.iter().map(|&value| self.dfg().value_type(value));
-                signature.params = params.map(AbiParam::new).collect();
-                signature.returns = result.into_iter().map(AbiParam::new).collect();
-                let signature = self.builder.import_signature(signature);
-                let function = self.builder.import_function(ExtFuncData {
-                    name: ExternalName::testcase(name.as_bytes()),
-                    signature,
-                    colocated: false,
-                    patchable: false,
-                });
-                self.imports.insert(name.to_owned(), function);
-                function
-            }
-        };
-        let call = self.builder.ins().call(function, arguments);
-        Ok(self.builder.inst_results(call).first().copied())
-    }
-
-    /// Calls an external function with a result.
-    fn call_for(&mut self, name: &str, arguments: &[Value], result: Type) -> Result<Value> {
-        let found = self.call(name, arguments, Some(result))?;
-        found.ok_or_else(|| Error::Internal(format!("{name} has no result")))
-    }
-
     /// Declares the buffers, and computes the lengths of their arrays.
     fn add_buffers(&mut self, input: &Input<'_>, parameters: &[Parameter], values: &[Value]) -> Result<()> {
         for (parameter, &value) in parameters.iter().zip(values) {
@@ -485,19 +330,9 @@ impl<'m> Emitter<'m, '_> {
     fn spill(&mut self, ty: Ty, values: &Values) -> Result<StackSlot> {
         let count = self.types.count(ty, self.span)?;
         let slot = self.slot(count)?;
-        let root = Pointer::of(&Root::Stack(slot), ty, None, self);
+        let root = self.pointer_to(&Root::Stack(slot), ty, None);
         self.store(&root, values)?;
         Ok(slot)
-    }
-
-    fn slot(&mut self, words: u32) -> Result<StackSlot> {
-        let bytes = words.saturating_mul(4);
-        if bytes > MAX_PRIVATE_BYTES {
-            return Err(self.too_large("a private variable", bytes.into(), MAX_PRIVATE_BYTES.into(), "bytes"));
-        }
-        Ok(self
-            .builder
-            .create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 2)))
     }
 
     /// Declares a private variable.
@@ -528,7 +363,7 @@ impl<'m> Emitter<'m, '_> {
             Some(value) => value,
             None => self.zero_value(ty)?,
         };
-        let pointer = Pointer::of(root, ty, None, self);
+        let pointer = self.pointer_to(root, ty, None);
         self.store(&pointer, &value)
     }
 
@@ -640,16 +475,6 @@ impl<'m> Emitter<'m, '_> {
                 self.facts.know(value, size.saturating_sub(1));
                 Ok(value)
             }
-        }
-    }
-
-    /// Returns the flags of accesses to a memory.
-    fn flags(&self, memory: access::Memory) -> MemFlagsData {
-        let flags = MemFlagsData::new().with_notrap().with_aligned();
-        match memory {
-            access::Memory::Workgroup => flags.with_alias_region(Some(self.scratchpad)),
-            access::Memory::Buffer { is_read_only: true, .. } => flags.with_readonly(),
-            access::Memory::Buffer { .. } | access::Memory::Stack => flags,
         }
     }
 }

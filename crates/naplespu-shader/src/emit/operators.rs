@@ -1,7 +1,7 @@
 //! Unary, binary and relational operators, and conversions.
 
+use crate::emit::emitter::{Emitter, Values};
 use crate::emit::facts::constant;
-use crate::emit::{Emitter, Values};
 use crate::error::{Error, Result};
 use crate::layout::{Ty, register};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};

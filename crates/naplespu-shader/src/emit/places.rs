@@ -1,6 +1,6 @@
 //! Where variables live: in registers, or in memory because a dynamic index selects elements.
 
-use crate::emit::Frame;
+use crate::emit::emitter::Frame;
 use crate::layout::{Ty, Types};
 use naga::{
     AddressSpace, Block, Constant, Expression, Function, GlobalVariable, Handle, LocalVariable, Module, Statement,

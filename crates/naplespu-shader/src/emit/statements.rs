@@ -1,7 +1,9 @@
 //! Control flow, stores and calls.
 
+use crate::emit::emitter::{Emitter, Exit, Frame, Operand, Target, Values};
+use crate::emit::facts::constant;
 use crate::emit::places::{self, Indexed};
-use crate::emit::{Emitter, Frame, Operand, Root, Values};
+use crate::emit::pointer::Root;
 use crate::error::{Error, Result};
 use crate::layout::{Layout, Ty, register};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -16,35 +18,6 @@ use std::collections::HashMap;
 
 /// The deepest chain of inlined calls.
 const MAX_DEPTH: u32 = 256;
-
-/// A target of `break` and `continue`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Target {
-    exit: Block,
-    /// The continuing block, if this is a loop.
-    continuing: Option<Block>,
-    breaks: bool,
-    continues: bool,
-}
-
-impl Target {
-    fn new(exit: Block, continuing: Option<Block>) -> Self {
-        Self {
-            exit,
-            continuing,
-            breaks: false,
-            continues: false,
-        }
-    }
-}
-
-/// The block after an inlined function.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Exit {
-    block: Block,
-    is_reached: bool,
-    depth: u32,
-}
 
 impl<'m> Emitter<'m, '_> {
     /// Emits statements. Returns whether the end of the block is unreachable.
@@ -177,7 +150,7 @@ impl<'m> Emitter<'m, '_> {
         reject: &'m naga::Block,
     ) -> Result<bool> {
         let condition = self.single(condition)?;
-        if let Some(constant) = super::facts::constant(self.dfg(), condition) {
+        if let Some(constant) = constant(self.dfg(), condition) {
             return self.block(if constant != 0 { accept } else { reject });
         }
         let logical = self.logical(accept, reject)?;

@@ -1,6 +1,6 @@
 //! Operations across the lanes of a subgroup.
 
-use crate::emit::{Emitter, Operand, Values};
+use crate::emit::emitter::{Emitter, Operand, Values};
 use crate::error::Result;
 use crate::layout::register;
 use cranelift_codegen::ir::condcodes::IntCC;

@@ -143,7 +143,7 @@ fn matmul() -> Result<(), String> {
         }
     }
     let buffers = [bits(&a), bits(&b), vec![0; size * size]];
-    for buffers in runs(shader!("matmul"), 64, [4, 4, 1], &buffers)? {
+    for buffers in runs(shader!("matmul"), 128, [2, 4, 1], &buffers)? {
         close(&buffers[2], &expected, 1e-4)?;
     }
     Ok(())

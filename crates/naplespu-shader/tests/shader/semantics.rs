@@ -104,7 +104,9 @@ fn pointers_to_variables_and_their_parts() -> Result<(), String> {
     let body = "
         var v = vec4u(id, 1u, 2u, 3u);
         var m: array<array<u32, 2>, 2>;
-        bump(&v.y, 5u);
+        var w = v.y;
+        bump(&w, 5u);
+        v.y = w;
         v[id % 4u] += 100u;
         m[id & 1u][1] = 7u;
         bump(&m[1][1], 1u);
@@ -207,9 +209,6 @@ fn subgroup_operations() -> Result<(), String> {
         for id in 0..32 {
             let (lane, first) = (id % lanes, id / lanes * lanes);
             let mut expected = lanes + 100 * (lane + 1) + lane * (lane.max(1) - 1) / 2 + lanes - 1 + first;
-            if lane == 1 {
-                expected -= 0;
-            }
             expected += (lane ^ 1) + first + 3 + first + lanes / 2 + 1 + 5;
             if lane % 2 == 0 {
                 expected += 1000 * (lanes / 2);

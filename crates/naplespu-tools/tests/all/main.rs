@@ -7,4 +7,5 @@ mod docs;
 mod gdb;
 mod html;
 mod link;
+mod shader;
 mod waits;
