@@ -93,7 +93,7 @@ pub struct Bound {
 #[derive(Debug)]
 pub struct Runner {
     kernel: Kernel,
-    on_device: naplespu_jit::device::Kernel,
+    compiled: naplespu_jit::device::Kernel,
 }
 
 impl Kernel {
@@ -111,7 +111,7 @@ impl Kernel {
         }
     }
 
-    /// Returns the dispatch function, followed by the functions on lanes that it calls.
+    /// Returns the dispatch function, followed by vector versions of the functions that it calls.
     ///
     /// # Errors
     ///
@@ -136,8 +136,9 @@ impl Runner {
             free = format!("{name}_{number}");
         }
         kernel.function.name = UserFuncName::testcase(free.as_bytes());
-        let on_device = device.add_kernel(&kernel.function, crate::math::functions(), &kernel.spmd_options())?;
-        Ok(Self { kernel, on_device })
+        let library = crate::math::functions();
+        let compiled = device.add_kernel(&kernel.function, library, &kernel.spmd_options())?;
+        Ok(Self { kernel, compiled })
     }
 
     /// Returns the entry point.
@@ -162,12 +163,12 @@ impl Runner {
         }
         let mut config = LaunchConfig::new(ThreadSet::on_cores(0..dispatch.cores, dispatch.threads));
         if let Some(timing) = &dispatch.timing {
-            config = config.timed(timing.clone());
+            config = config.timed(*timing);
         }
         if let Some(limit) = dispatch.instruction_limit {
             config = config.instruction_limit(limit);
         }
-        let finished = device.dispatch(&self.on_device, dispatch.groups, config, &arguments)?;
+        let finished = device.dispatch(&self.compiled, dispatch.groups, config, &arguments)?;
         Ok(finished.statistics)
     }
 

@@ -92,7 +92,7 @@ impl Emitter<'_, '_> {
         let source = self.source_lane(mode)?;
         let mut values = Values::new();
         for value in self.value(argument)? {
-            values.push(self.from_lane(value, register, source)?);
+            values.push(self.read_lane(value, register, source)?);
         }
         self.frame.values.insert(result, Operand::Value(values));
         Ok(())
@@ -135,10 +135,10 @@ impl Emitter<'_, '_> {
     }
 
     /// Returns the value of another lane.
-    fn from_lane(&mut self, value: Value, register: Type, source: Option<Value>) -> Result<Value> {
+    fn read_lane(&mut self, value: Value, register: Type, source: Option<Value>) -> Result<Value> {
         if register == types::I8 {
             let wide = self.builder.ins().uextend(types::I32, value);
-            let found = self.from_lane(wide, types::I32, source)?;
+            let found = self.read_lane(wide, types::I32, source)?;
             let zero = self.word(0);
             return Ok(self.builder.ins().icmp(IntCC::NotEqual, found, zero));
         }

@@ -4,6 +4,28 @@ use crate::run::{Case, run, wgsl};
 use naga::back::spv;
 use naplespu_shader::{BindingKind, Error, Module, Options};
 
+macro_rules! examples {
+    ($($name:literal),* $(,)?) => {
+        [$(($name, include_str!(concat!("../../../../examples/shaders/", $name, ".wgsl"))),)*]
+    };
+}
+
+/// The names and texts of the examples.
+const EXAMPLES: [(&str, &str); 12] = examples![
+    "saxpy",
+    "reduction",
+    "scan",
+    "histogram",
+    "matmul",
+    "convolution",
+    "nbody",
+    "mandelbrot",
+    "fft",
+    "transpose",
+    "life",
+    "bitonic",
+];
+
 const GLSL: &str = "#version 450
 layout(local_size_x = 16) in;
 layout(std430, set = 0, binding = 0) buffer Data { uint count; float numbers[]; } data;
@@ -88,6 +110,16 @@ fn spirv(module: &naga::Module) -> Result<Vec<u8>, String> {
 
 #[test]
 fn spirv_has_the_results_of_its_source() -> Result<(), String> {
+    for (name, text) in EXAMPLES {
+        let parsed = naga::front::wgsl::parse_str(text).map_err(|error| error.to_string())?;
+        let module = Module::from_spirv(&spirv(&parsed)?).map_err(|error| error.render(name, None))?;
+        let kernel = module
+            .compile(None, &Options::default())
+            .map_err(|error| error.render(name, None))?;
+        kernel
+            .dispatch_functions()
+            .map_err(|error| format!("{name}: {error}"))?;
+    }
     let text = include_str!("../../../../examples/shaders/bitonic.wgsl");
     let parsed = naga::front::wgsl::parse_str(text).map_err(|error| error.to_string())?;
     let bytes = spirv(&parsed)?;
@@ -190,6 +222,52 @@ fn only_compute_entry_points_are_translated() -> Result<(), String> {
     assert!(matches!(compile(None), Err(Error::AmbiguousEntryPoint { .. })));
     assert!(matches!(compile(Some("shade")), Err(Error::NoEntryPoint { .. })));
     assert!(compile(Some("b")).is_ok());
+    Ok(())
+}
+
+/// Compiles a module in which bytes are changed. Only the absence of panics counts.
+fn mutated(bytes: &[u8], rounds: usize, compile: impl Fn(&[u8]) -> Option<Error>) {
+    let mut random = fastrand::Rng::with_seed(7);
+    for _ in 0..rounds {
+        let mut changed = bytes.to_vec();
+        for _ in 0..random.usize(1..4) {
+            let at = random.usize(..changed.len());
+            match random.u8(..3) {
+                0 => changed[at] = random.u8(..),
+                1 => changed[at] = bytes[random.usize(..bytes.len())],
+                _ => {
+                    let end = changed.len().min(at + random.usize(1..8));
+                    changed.copy_within(at..end, at.saturating_sub(random.usize(1..16)));
+                }
+            }
+        }
+        if let Some(error) = compile(&changed) {
+            // Rendering does not panic either.
+            assert!(!error.render("changed", None).is_empty());
+            assert!(!matches!(error, Error::Internal(_)), "{error}");
+        }
+    }
+}
+
+#[test]
+fn mutated_modules_are_errors_or_valid() -> Result<(), String> {
+    let rounds = std::env::var("SHADER_MUTATIONS")
+        .ok()
+        .and_then(|text| text.parse().ok());
+    for (_, text) in EXAMPLES {
+        let compile = |module: Result<Module, Error>| {
+            let compiled = module.and_then(|module| module.compile(None, &Options::default()));
+            compiled.err()
+        };
+        mutated(text.as_bytes(), rounds.unwrap_or(20), |bytes| {
+            let text = String::from_utf8_lossy(bytes);
+            compile(Module::from_wgsl(&text))
+        });
+        let parsed = naga::front::wgsl::parse_str(text).map_err(|error| error.to_string())?;
+        mutated(&spirv(&parsed)?, rounds.unwrap_or(20), |bytes| {
+            compile(Module::from_spirv(bytes))
+        });
+    }
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! Control flow, pointers, memory, atomic operations and subgroups.
 
 use crate::run::{Case, run, wgsl};
+use naplespu_shader::Options;
 
 /// Runs a body with the numbers of work-items `id`, and returns one word of each of 32 work-items.
 fn words(globals: &str, body: &str) -> Result<Vec<u32>, String> {
@@ -220,6 +221,60 @@ fn subgroup_operations() -> Result<(), String> {
             expected += (lane ^ 1) + lane + lane % 2 + lanes + id / lanes;
             assert_eq!(found[id as usize], expected, "work-item {id} with {lanes} lanes");
         }
+    }
+    Ok(())
+}
+
+/// Returns the number of branches in the function of a work-item.
+fn branches(globals: &str, body: &str) -> Result<usize, String> {
+    let text = format!(
+        "{globals}
+         @group(0) @binding(0) var<storage, read_write> out: array<u32>;
+         @group(0) @binding(1) var<storage, read_write> fixed: array<u32, 64>;
+         @compute @workgroup_size(32) fn main(@builtin(global_invocation_id) id: vec3u, @builtin(local_invocation_index) item: u32) {{
+             {body}
+         }}"
+    );
+    let kernel = wgsl(&text)?.compile(None, &Options::default());
+    let clif = kernel
+        .map_err(|error| error.to_string())?
+        .function
+        .display()
+        .to_string();
+    Ok(clif.matches("brif").count())
+}
+
+#[test]
+fn indices_in_range_have_no_check() -> Result<(), String> {
+    let rows: &[(&str, usize)] = &[
+        ("out[id.x] = 1u;", 1),
+        ("if id.x < arrayLength(&out) { out[id.x] += 1u; }", 1),
+        (
+            "if id.x >= arrayLength(&out) { return; } out[id.x] = out[id.x] + 1u;",
+            1,
+        ),
+        ("fixed[item] = 1u; fixed[item + 32u] = 2u;", 0),
+        ("fixed[item + 33u] = 2u;", 1),
+        (
+            "fixed[id.x & 63u] = 1u; fixed[id.x % 64u] = 2u; fixed[id.x % 60u + 3u] = 3u;",
+            0,
+        ),
+        ("for (var i = 0; i < 64; i++) { fixed[i] = 1u; }", 1),
+        ("for (var i = 0; i <= 64; i++) { fixed[i] = 1u; }", 2),
+        ("for (var i = 0; i < 64; i++) { fixed[i] = 1u; i -= 1; }", 2),
+        ("for (var i = 0u; i < 64u; i++) { fixed[i] = 1u; }", 1),
+        (
+            "for (var half = 16u; half > 0u; half /= 2u) { if item < half { fixed[item + half] = 1u; } }",
+            2,
+        ),
+        (
+            "let at = vec2i(id.xy); if at.x >= 0 && at.x < 8 && at.y >= 0 && at.y < 8 { fixed[at.y * 8 + at.x] = 1u; }",
+            1,
+        ),
+        ("var a = array<u32, 3>(1, 2, 3); out[0] = a[item % 3u];", 0),
+    ];
+    for (body, expected) in rows {
+        assert_eq!(branches("", body)?, *expected, "{body}");
     }
     Ok(())
 }

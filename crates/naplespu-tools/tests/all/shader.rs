@@ -24,7 +24,14 @@ fn a_build_without_shaders_names_the_feature() {
 mod with_feature {
     use super::shader;
 
-    const BUFFERS: [&str; 6] = ["--bind", "0=f32:1,2,3", "--bind", "0:1=f32:10,20,30", "--bind", "2=f32:2"];
+    const BUFFERS: [&str; 6] = [
+        "--bind",
+        "0=f32:1,2,3",
+        "--bind",
+        "0:1=f32:10,20,30",
+        "--bind",
+        "2=f32:2",
+    ];
 
     fn text(bytes: &[u8]) -> &str {
         std::str::from_utf8(bytes).unwrap()
@@ -37,7 +44,11 @@ mod with_feature {
         let out = format!("1={}", path.display());
         let output = shader(
             "saxpy.wgsl",
-            &[&BUFFERS[..], &["--print", "1=f32", "--out", &out, "--timing", "--threads", "2"]].concat(),
+            &[
+                &BUFFERS[..],
+                &["--print", "1=f32", "--out", &out, "--timing", "--threads", "2"],
+            ]
+            .concat(),
         );
         assert!(output.status.success(), "{}", text(&output.stderr));
         assert_eq!(text(&output.stdout), "0:1: 12, 24, 36\n");
@@ -57,7 +68,11 @@ mod with_feature {
              0:2 parameters: uniform, at least 4 bytes\n"
         );
         let clif = shader("saxpy.wgsl", &["--emit=clif"]);
-        assert!(text(&clif.stdout).contains("load.f32 notrap aligned"), "{}", text(&clif.stdout));
+        assert!(
+            text(&clif.stdout).contains("load.f32 notrap aligned"),
+            "{}",
+            text(&clif.stdout)
+        );
         let spmd = shader("saxpy.wgsl", &["--emit=spmd"]);
         assert!(text(&spmd.stdout).contains("f32x16"), "{}", text(&spmd.stdout));
     }
