@@ -90,6 +90,13 @@ def : IntrinsicOp<"raw_ftoi", F32TOI32_SS, "i32", "i32", "The float unit's conve
 def : Intrinsic<"raw_shl", ShiftLeft, "i32", "i32 i32", "A shift to the left; 0 for amounts of 32 and more.">;
 def : Intrinsic<"raw_shr", ShiftRight, "i32", "i32 i32", "A logical shift to the right; 0 for amounts of 32 and more.">;
 
+// Shifts of each lane by the amount in another vector, which CLIF does not have.
+class IntrinsicShift<string name, Instruction instruction, string summary>
+    : IntrinsicOp<name#"v16i32", instruction, "i32x16", "i32x16 i32x16", summary#" of each lane, by the amount in the same lane, 0 to 31.">;
+def : IntrinsicShift<"shl", SLLVVV_U_32, "A shift to the left">;
+def : IntrinsicShift<"shr", SRLVVV_U_32, "A logical shift to the right">;
+def : IntrinsicShift<"ashr", SRAVVV_U_32, "An arithmetic shift to the right">;
+
 //===----------------------------------------------------------------------===//
 // Compares and masks. The mask is state of the function: it has all lanes at the start of the
 // function, and calls do not change it.

@@ -4,6 +4,7 @@ use crate::Error;
 use crate::builtins::{Builtin, Extent, FloatOp, IntOp, Reduction};
 use crate::divergence::{Form, definition};
 use crate::emit::{ALL_LANES, Emitter, LANES, Parts};
+use crate::versions::MAX_DEPTH;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Inst, InstBuilder, InstructionData, MemFlagsData, Opcode, Value, types};
 use smallvec::smallvec;
@@ -49,7 +50,7 @@ impl Emitter<'_> {
                 let unset = self.and_not_mask(Some(&active), &set);
                 smallvec![self.has_bits(&unset, IntCC::Equal)]
             }
-            Builtin::AllKnown => smallvec![match self.all_known(args[0])? {
+            Builtin::AllKnown => smallvec![match self.all_known(args[0], MAX_DEPTH)? {
                 Some(all) => all,
                 None => {
                     let set = self.condition(args[0])?;
@@ -90,7 +91,7 @@ impl Emitter<'_> {
 
     /// Returns a scalar that is not zero only if a compare of a linear and a uniform number holds in
     /// all lanes, or `None` for other conditions.
-    fn all_known(&mut self, value: Value) -> Result<Option<Value>, Error> {
+    fn all_known(&mut self, value: Value, depth: u32) -> Result<Option<Value>, Error> {
         if self.form(value) == Form::Uniform {
             return self.scalar(value).map(Some);
         }
@@ -102,8 +103,8 @@ impl Emitter<'_> {
             InstructionData::Binary {
                 opcode: Opcode::Band,
                 args: [x, y],
-            } => {
-                let (Some(x), Some(y)) = (self.all_known(x)?, self.all_known(y)?) else {
+            } if depth > 0 => {
+                let (Some(x), Some(y)) = (self.all_known(x, depth - 1)?, self.all_known(y, depth - 1)?) else {
                     return Ok(None);
                 };
                 return Ok(Some(self.builder.ins().band(x, y)));

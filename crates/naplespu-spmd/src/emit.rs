@@ -65,20 +65,33 @@ fn vector_name(name: &[u8], lanes: u32) -> Vec<u8> {
     name
 }
 
-/// Returns whether a function only computes its results from its arguments.
+/// Returns whether a function only computes its results from its arguments. Recursive functions
+/// count as others.
 pub fn is_pure(func: &Function, callees: &Callees<'_>) -> bool {
-    let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
-    insts.into_iter().all(|inst| {
-        let opcode = func.dfg.insts[inst].opcode();
-        if opcode == Opcode::Call {
-            return callee_name(func, inst)
-                .is_some_and(|name| callees.get(&name).is_some_and(|callee| is_pure(callee, callees)));
+    let (mut waiting, mut seen) = (vec![func], BTreeSet::new());
+    while let Some(func) = waiting.pop() {
+        let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+        for inst in insts {
+            let opcode = func.dfg.insts[inst].opcode();
+            if opcode == Opcode::Call {
+                let callee = callee_name(func, inst).and_then(|name| callees.get(&name));
+                match callee {
+                    Some(callee) if seen.insert(crate::name(callee)) => waiting.push(callee),
+                    // A callee that was seen before may be a recursive one.
+                    _ => return false,
+                }
+                continue;
+            }
+            let effects = opcode.can_load() || opcode.can_store() || opcode.can_trap() || opcode.is_call();
+            if effects || (opcode.other_side_effects() && !opcode.is_terminator()) {
+                return false;
+            }
         }
-        !(opcode.can_load() || opcode.can_store() || opcode.can_trap() || opcode.is_call())
-            && (!opcode.other_side_effects() || opcode.is_terminator())
-    })
+    }
+    true
 }
 
+/// Returns the name of the function that an instruction calls.
 pub fn callee_name(func: &Function, inst: Inst) -> Option<Vec<u8>> {
     let InstructionData::Call { func_ref, .. } = func.dfg.insts[inst] else {
         return None;
@@ -160,7 +173,7 @@ fn target_pointer_width() -> target_lexicon::PointerWidth {
 }
 
 /// Returns whether an intrinsic of the machine has the same result in all lanes.
-fn is_uniform_intrinsic(name: &[u8]) -> bool {
+pub fn is_uniform_intrinsic(name: &[u8]) -> bool {
     let Some(name) = name.strip_prefix(builtins::PREFIX.as_bytes()) else {
         return false;
     };

@@ -53,6 +53,17 @@ pub enum Error {
     /// Workgroup memory does not fit the scratchpad.
     #[error("{0} bytes of workgroup memory do not fit the scratchpad of 65536 bytes")]
     WorkgroupMemory(u32),
+    /// A function is not valid CLIF, or has no blocks.
+    #[error("{function} is not valid: {reason}")]
+    Invalid {
+        /// The function.
+        function: String,
+        /// The errors of Cranelift's verifier.
+        reason: String,
+    },
+    /// The stack slots of all lanes are larger than 4 GiB.
+    #[error("the stack slots of {0} are too large for all lanes")]
+    StackSlot(String),
     /// An expectation of the pass does not hold. This is a bug of the pass.
     #[error("internal error in {function}: {expected} is missing")]
     Internal {

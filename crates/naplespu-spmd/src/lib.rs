@@ -45,6 +45,7 @@ pub use dispatch::{DISPATCH_PARAMS, needs_group};
 pub use error::Error;
 
 use cranelift_codegen::ir::{ExternalName, Function};
+use cranelift_codegen::{settings, verify_function};
 use std::collections::{BTreeMap, VecDeque};
 
 /// How a work-item function becomes a dispatch function.
@@ -84,6 +85,9 @@ pub fn compile(kernel: &Function, callees: &[Function], options: &Options) -> Re
     if !matches!(options.lanes, 1 | 16 | 32 | 64) {
         return Err(Error::Lanes(options.lanes));
     }
+    for function in callees.iter().chain([kernel]) {
+        verify(function)?;
+    }
     let scalar = dispatch::expand(kernel, options)?;
     if options.lanes == 1 {
         return Ok(vec![scalar]);
@@ -104,6 +108,18 @@ pub fn compile(kernel: &Function, callees: &[Function], options: &Options) -> Re
         queue.extend(called);
     }
     Ok(functions)
+}
+
+fn verify(function: &Function) -> Result<(), Error> {
+    let invalid = |reason: String| Error::Invalid {
+        function: function.name.to_string(),
+        reason,
+    };
+    if function.layout.entry_block().is_none() {
+        return Err(invalid("it has no blocks".to_owned()));
+    }
+    let flags = settings::Flags::new(settings::builder());
+    verify_function(function, &flags).map_err(|errors| invalid(errors.to_string()))
 }
 
 /// Returns the name of a function of a CLIF text.

@@ -1,7 +1,7 @@
 //! Operations on lanes: masks, and instructions that have a vector form.
 
 use crate::divergence::{Form, lanes_type};
-use crate::emit::{ALL_LANES, Emitter, LANES, Parts, callee_name};
+use crate::emit::{ALL_LANES, Emitter, LANES, Parts, callee_name, is_uniform_intrinsic};
 use crate::{Error, builtins, facts};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
@@ -42,7 +42,9 @@ impl Emitter<'_> {
         let scalar = |&value: &Value| matches!(self.divergence.form(value), Form::Uniform | Form::Linear(_));
         let args = old.dfg.inst_values(inst).collect::<Vec<_>>();
         let uniform_args = args.iter().all(|&arg| self.form(arg) == Form::Uniform);
-        if !results.is_empty() && results.iter().all(scalar) || results.is_empty() && uniform_args {
+        // A call for effect is executed by each work-item.
+        let once = !opcode.is_call() || callee_name(old, inst).is_some_and(|name| is_uniform_intrinsic(&name));
+        if !results.is_empty() && results.iter().all(scalar) || results.is_empty() && uniform_args && once {
             let values = self.scalar_copy(inst)?;
             for (result, value) in results.into_iter().zip(values) {
                 self.define(result, smallvec![value])?;

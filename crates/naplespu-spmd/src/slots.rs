@@ -32,13 +32,11 @@ pub fn run(func: &mut Function, lanes: u32) -> Result<(), Error> {
     let slots: BTreeSet<StackSlot> = addresses.iter().filter_map(|&inst| slot_of(func, inst)).collect();
     for slot in slots {
         let interleaved = !pointers.escaping.contains(&slot);
+        let name = func.name.to_string();
         let data = &mut func.sized_stack_slots[slot];
         let align = 1 << data.align_shift;
         let size = data.size.next_multiple_of(align.max(WORD));
-        data.size = size.checked_mul(lanes).ok_or_else(|| Error::Internal {
-            function: "a function".into(),
-            expected: "a stack slot that fits the stack",
-        })?;
+        data.size = size.checked_mul(lanes).ok_or_else(|| Error::StackSlot(name))?;
         data.align_shift = data.align_shift.max(ALIGN_SHIFT);
         if interleaved {
             pointers.interleave(func, slot, lanes);

@@ -29,6 +29,9 @@ const MAX_COPIED: usize = 400;
 /// once for each of them.
 const MAX_GROWTH: usize = 2000;
 
+/// Maximum depth of conjunctions in a condition.
+pub const MAX_DEPTH: u32 = 8;
+
 /// Adds versions to a normalized function.
 pub fn run(func: &mut Function, is_pure: impl Fn(&Function, Inst) -> bool) -> Result<(), Error> {
     let mut growth = 0;
@@ -74,7 +77,9 @@ impl Region {
         let InstructionData::Brif { arg, blocks: calls, .. } = func.dfg.insts[inst] else {
             return None;
         };
-        if !divergence.divergent.contains(&branch) || !is_bound(func, (flow, divergence), branch, arg, side == 1) {
+        if !divergence.divergent.contains(&branch)
+            || !is_bound(func, (flow, divergence), branch, arg, side == 1, MAX_DEPTH)
+        {
             return None;
         }
         let start = calls[side].block(&func.dfg.value_lists);
@@ -166,13 +171,13 @@ impl Region {
         let start = dfg.insts[inst].branch_destination(&dfg.jump_tables, &dfg.exception_tables)[self.side];
         let args: Vec<BlockArg> = start.args(&dfg.value_lists).collect();
         // The condition is computed again where it is needed as lanes.
-        let again = copy_condition(func, self.condition, rest, false);
+        let again = copy_condition(func, self.condition, rest, false, MAX_DEPTH);
         func.layout.append_inst(inst, rest);
         let condition = self.condition;
         let holds = if self.side == 0 {
             condition
         } else {
-            copy_condition(func, condition, self.branch, true)
+            copy_condition(func, condition, self.branch, true, MAX_DEPTH)
         };
         func.dfg
             .map_inst_values(inst, |value| if value == condition { again } else { value });
@@ -208,6 +213,7 @@ fn is_bound(
     block: Block,
     value: Value,
     negated: bool,
+    depth: u32,
 ) -> bool {
     let form = |value: Value| divergence.form_at(flow, block, value);
     if form(value) == Form::Uniform {
@@ -225,9 +231,9 @@ fn is_bound(
                     [Form::Linear(_), Form::Uniform] | [Form::Uniform, Form::Linear(_)]
                 )
         }
-        InstructionData::Binary { opcode, args } if opcode == conjunction(negated) => args
+        InstructionData::Binary { opcode, args } if opcode == conjunction(negated) && depth > 0 => args
             .iter()
-            .all(|&arg| is_bound(func, (flow, divergence), block, arg, negated)),
+            .all(|&arg| is_bound(func, (flow, divergence), block, arg, negated, depth - 1)),
         _ => false,
     }
 }
@@ -238,15 +244,15 @@ fn conjunction(negated: bool) -> Opcode {
 }
 
 /// Computes a condition of [`is_bound`], or its negation, once more at the end of a block.
-fn copy_condition(func: &mut Function, value: Value, block: Block, negated: bool) -> Value {
+fn copy_condition(func: &mut Function, value: Value, block: Block, negated: bool, depth: u32) -> Value {
     let data = definition(func, value).map(|inst| func.dfg.insts[inst]);
     match data {
         Some(InstructionData::IntCompare { args: [x, y], cond, .. }) => {
             let cond = if negated { cond.complement() } else { cond };
             FuncCursor::new(func).at_bottom(block).ins().icmp(cond, x, y)
         }
-        Some(InstructionData::Binary { opcode, args }) if opcode == conjunction(negated) => {
-            let [x, y] = args.map(|arg| copy_condition(func, arg, block, negated));
+        Some(InstructionData::Binary { opcode, args }) if opcode == conjunction(negated) && depth > 0 => {
+            let [x, y] = args.map(|arg| copy_condition(func, arg, block, negated, depth - 1));
             FuncCursor::new(func).at_bottom(block).ins().band(x, y)
         }
         _ if !negated => value,

@@ -332,6 +332,91 @@ block2:
 }
 
 #[test]
+fn values_of_other_widths_diverge() {
+    let text = kernel(
+        "
+    v9 = load.i32 notrap aligned v8
+    v10 = uextend.i64 v9
+    v11 = iconst.i64 0x1_0000_0001
+    v12 = imul v10, v11
+    v13 = f64const 0x1.8p0
+    v14 = fcvt_from_uint.f64 v5
+    v15 = ireduce.i8 v9
+    v16 = iconst.i8 100
+    v17 = icmp slt v15, v16
+    brif v17, block1, block2(v12, v14, v15)
+block1:
+    v18 = bnot v12
+    v19 = fmul v14, v13
+    v20 = imul v15, v16
+    jump block2(v18, v19, v20)
+block2(v21: i64, v22: f64, v23: i8):
+    v24 = iconst.i64 32
+    v25 = ushr v21, v24
+    v26 = ireduce.i32 v25
+    v27 = fcvt_to_sint_sat.i32 v22
+    v28 = sextend.i32 v23
+    v29 = iadd v26, v27
+    v30 = iadd v29, v28
+    store notrap aligned v30, v8
+    return
+",
+    );
+    check(&text, options(48, 1), &memory(), &[0], |memory| {
+        for (index, value) in memory[..144].iter_mut().enumerate() {
+            let product = u64::from(*value).wrapping_mul(0x1_0000_0001);
+            let byte = *value as i8;
+            let (wide, float, byte) = if byte < 100 {
+                (!product, index as f64 * 1.5, byte.wrapping_mul(100))
+            } else {
+                (product, index as f64, byte)
+            };
+            *value = ((wide >> 32) as u32)
+                .wrapping_add(float as i32 as u32)
+                .wrapping_add(i32::from(byte) as u32);
+        }
+    });
+}
+
+#[test]
+fn every_work_item_calls_a_function_with_effects() {
+    let text = kernel(
+        "
+    v9 = iconst.i32 3
+    v10 = band v3, v9
+    v11 = iconst.i32 800
+    v12 = iadd v0, v11
+    brif v10, block1, block2
+block1:
+    call fn2(v12)
+    jump block2
+block2:
+    return
+",
+    );
+    let text = text.replacen("fn0 =", "fn2 = %bump(i32)\n    fn0 =", 1)
+        + "
+function %bump(i32) system_v {
+block0(v0: i32):
+    v1 = iconst.i32 2
+    v2 = atomic_rmw.i32 aligned add v0, v1
+    return
+}";
+    check(&text, options(48, 1), &memory(), &[0], |memory| memory[200] += 2 * 108);
+}
+
+#[test]
+fn invalid_functions_are_refused() {
+    for text in [
+        "function %kernel(i32) system_v {}",
+        "function %kernel(i32) system_v { block0: return }",
+    ] {
+        let error = naplespu_spmd::compile(&parse(text)[0], &[], &options(16, 16)).map(|_| ());
+        assert!(matches!(error, Err(naplespu_spmd::Error::Invalid { .. })), "{error:?}");
+    }
+}
+
+#[test]
 fn irreducible_control_flow_is_refused() {
     let text = "function %kernel(i32) system_v {
 block0(v0: i32):

@@ -7,6 +7,7 @@
 //! registers, memories and undriven nets. `NPUMESH` names a program that runs the hardware
 //! description of several cores.
 
+mod atomics;
 mod line_misses;
 mod lines;
 mod lost_results;
@@ -100,7 +101,8 @@ fn main() -> ExitCode {
     let mesh = std::env::var_os("NPUMESH").map(PathBuf::from);
     let no_mesh = mesh.is_none();
     let mesh = mesh.unwrap_or_default();
-    let on_the_mesh: [(&str, Test); 2] = [
+    let on_the_mesh: [(&str, Test); 3] = [
+        ("histogram_of_several_cores_on_the_hardware", atomics::histogram),
         ("several_cores_on_the_hardware", several_cores::on_the_hardware),
         ("kernels_of_several_cores_on_the_hardware", several_cores::kernels),
     ];
