@@ -60,10 +60,11 @@ pub fn booleans(func: &Function, order: &[Block]) -> BTreeSet<Value> {
                 }
             }
             for inst in func.layout.block_insts(block) {
-                if let Some(&result) = func.dfg.inst_results(inst).first() {
-                    if booleans.contains(&result) && !is_boolean(func, inst, &booleans) {
-                        removed.push(result);
-                    }
+                let result = func.dfg.inst_results(inst).first();
+                if let Some(&result) = result.filter(|result| booleans.contains(result))
+                    && !is_boolean(func, inst, &booleans)
+                {
+                    removed.push(result);
                 }
             }
         }

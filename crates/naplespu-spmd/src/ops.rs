@@ -176,10 +176,10 @@ impl Emitter<'_> {
             Opcode::Umulhi | Opcode::Smulhi if ty == types::I32 => {}
             Opcode::Fadd | Opcode::Fsub | Opcode::Fmul | Opcode::Fdiv => {}
             Opcode::Fmin | Opcode::Fmax | Opcode::Fcopysign => {}
-            Opcode::Ishl | Opcode::Ushr | Opcode::Sshr if ty.bits() <= 32 => {
-                if self.form(args[1]) != Form::Uniform {
-                    return Ok(None);
-                }
+            Opcode::Ishl | Opcode::Ushr | Opcode::Sshr
+                if ty.bits() <= 32
+                    && (self.form(args[1]) == Form::Uniform || self.old.dfg.value_type(args[1]).bits() <= 32) =>
+            {
                 return self.shift(opcode, args, ty).map(Some);
             }
             Opcode::Rotl | Opcode::Rotr if ty == types::I32 && self.form(args[1]) == Form::Uniform => {
@@ -332,6 +332,9 @@ impl Emitter<'_> {
             Opcode::Sshr => self.extend(&vectors, ty, true),
             _ => vectors,
         };
+        if self.form(amount) != Form::Uniform {
+            return self.shift_by_lanes(opcode, &vectors, amount, ty);
+        }
         let amount = self.scalar(amount)?;
         let amount = if ty.bits() < 32 {
             let amount = self.widened(amount);
@@ -345,6 +348,23 @@ impl Emitter<'_> {
             _ => this.builder.ins().sshr(lanes, amount),
         };
         Ok(vectors.iter().map(|&lanes| shift(self, lanes)).collect())
+    }
+
+    /// Shifts each lane by its own amount, modulo the width.
+    fn shift_by_lanes(&mut self, opcode: Opcode, vectors: &Parts, amount: Value, ty: Type) -> Result<Parts, Error> {
+        let name = match opcode {
+            Opcode::Ishl => "shlv16i32",
+            Opcode::Ushr => "shrv16i32",
+            _ => "ashrv16i32",
+        };
+        let amounts = self.vectors(amount)?;
+        let width = self.splat_constant(i64::from(ty.bits() - 1));
+        let mut parts = Parts::new();
+        for (&lanes, amount) in vectors.iter().zip(amounts) {
+            let amount = self.builder.ins().band(amount, width);
+            parts.push(self.intrinsic(name, &[lanes, amount])?);
+        }
+        Ok(parts)
     }
 
     fn int_compare(&mut self, cond: IntCC, args: [Value; 2]) -> Result<Parts, Error> {

@@ -36,7 +36,7 @@ pub fn run(func: &mut Function, lanes: u32) -> Result<(), Error> {
         let data = &mut func.sized_stack_slots[slot];
         let align = 1 << data.align_shift;
         let size = data.size.next_multiple_of(align.max(WORD));
-        data.size = size.checked_mul(lanes).ok_or_else(|| Error::StackSlot(name))?;
+        data.size = size.checked_mul(lanes).ok_or(Error::StackSlot(name))?;
         data.align_shift = data.align_shift.max(ALIGN_SHIFT);
         if interleaved {
             pointers.interleave(func, slot, lanes);

@@ -326,8 +326,16 @@ impl Generator<'_> {
                 }
             }
             10 => {
-                let (x, amount) = (self.int(depth - 1), self.rng.i64(0..32));
-                self.builder.ins().ushr_imm_s(x, amount)
+                let x = self.int(depth - 1);
+                let amount = match self.rng.bool() {
+                    true => self.int(depth - 1),
+                    false => self.builder.ins().iconst(types::I32, self.rng.i64(0..32)),
+                };
+                match self.rng.u32(..3) {
+                    0 => self.builder.ins().ishl(x, amount),
+                    1 => self.builder.ins().ushr(x, amount),
+                    _ => self.builder.ins().sshr(x, amount),
+                }
             }
             11 => {
                 let (x, y) = (self.int(depth - 1), self.int(depth - 1));
