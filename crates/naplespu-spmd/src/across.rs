@@ -1,9 +1,9 @@
 //! Operations across the lanes of a subgroup.
 
-use crate::Error;
 use crate::builtins::{Builtin, Extent, FloatOp, IntOp, Reduction};
 use crate::divergence::{Form, definition};
 use crate::emit::{ALL_LANES, Emitter, LANES, Parts};
+use crate::error::Error;
 use crate::versions::MAX_DEPTH;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Inst, InstBuilder, InstructionData, MemFlagsData, Opcode, Value, types};

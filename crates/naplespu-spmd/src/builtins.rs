@@ -176,7 +176,7 @@ pub(crate) fn called(func: &Function, inst: Inst) -> Option<Result<Builtin, Stri
         return None;
     };
     let callee = &func.dfg.ext_funcs[func_ref];
-    let name = crate::external_name(&callee.name)?;
+    let name = crate::names::external_name(&callee.name)?;
     let name = String::from_utf8_lossy(&name).into_owned();
     let builtin = Builtin::parse(name.strip_prefix(PREFIX)?)?;
     let signature = &func.dfg.signatures[callee.signature];

@@ -5,7 +5,8 @@
 //! a subgroup if the work-items of a group are independent, and a whole work-group otherwise.
 
 use crate::builtins::{self, Builtin, Extent};
-use crate::{Error, Options};
+use crate::error::Error;
+use crate::options::Options;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{

@@ -5,8 +5,11 @@
 //! variable too, to which each edge into the block adds its lanes.
 
 use crate::divergence::{Divergence, Form, definition, lanes_type};
+use crate::error::Error;
 use crate::linearize::Flow;
-use crate::{Error, Options, builtins, external_name, facts, normalize, slots, versions};
+use crate::names::external_name;
+use crate::options::Options;
+use crate::{builtins, facts, normalize, slots, versions};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
     AbiParam, Block, BlockArg, ExternalName, Function, Inst, InstBuilder, InstBuilderBase, InstructionData, Layout,
@@ -48,7 +51,7 @@ pub fn vectorize_callee(
     callees: &Callees<'_>,
     options: &Options,
 ) -> Result<(Function, Vec<Vec<u8>>), Error> {
-    let name = vector_name(&crate::name(func), options.lanes);
+    let name = vector_name(&crate::names::name(func), options.lanes);
     emit(
         func.clone(),
         callees,
@@ -76,7 +79,7 @@ pub fn is_pure(func: &Function, callees: &Callees<'_>) -> bool {
             if opcode == Opcode::Call {
                 let callee = callee_name(func, inst).and_then(|name| callees.get(&name));
                 match callee {
-                    Some(callee) if seen.insert(crate::name(callee)) => waiting.push(callee),
+                    Some(callee) if seen.insert(crate::names::name(callee)) => waiting.push(callee),
                     // A callee that was seen before may be a recursive one.
                     _ => return false,
                 }

@@ -1,7 +1,7 @@
 //! Facts about scalar values: constants, booleans, and alignment.
 
-use crate::Options;
 use crate::builtins::{self, Builtin};
+use crate::options::Options;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, ValueDef, types};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,9 +1,9 @@
 //! Operations without a vector form: a loop over the active lanes, with the lanes of operands and
 //! results in stack slots.
 
-use crate::Error;
 use crate::divergence::Form;
 use crate::emit::{ALL_LANES, Emitter, LANES, Parts};
+use crate::error::Error;
 use cranelift_codegen::ir::{
     Inst, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Type, Value, types,
 };

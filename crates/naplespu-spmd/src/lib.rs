@@ -36,44 +36,21 @@ mod facts;
 mod lane_loop;
 mod linearize;
 mod memory;
+mod names;
 mod normalize;
 mod ops;
+mod options;
 mod slots;
 mod versions;
 
 pub use dispatch::{DISPATCH_PARAMS, needs_group};
 pub use error::Error;
+pub use options::Options;
 
-use cranelift_codegen::ir::{ExternalName, Function};
+use cranelift_codegen::ir::Function;
 use cranelift_codegen::{settings, verify_function};
+use names::name;
 use std::collections::{BTreeMap, VecDeque};
-
-/// How a work-item function becomes a dispatch function.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Work-items of a work-group in each dimension.
-    pub workgroup_size: [u32; 3],
-    /// Bytes of scratchpad, from address 0, that are zeroed when a work-group starts.
-    pub workgroup_bytes: u32,
-    /// Work-items that a thread executes at once: 1, 16, 32 or 64.
-    pub lanes: u32,
-    /// Known alignment of each parameter in bytes, a power of two; 1 for missing entries.
-    pub alignment: Vec<u32>,
-}
-
-impl Options {
-    /// Returns the number of work-items in a work-group.
-    pub fn work_items(&self) -> u32 {
-        self.workgroup_size
-            .iter()
-            .fold(1, |items: u32, &size| items.saturating_mul(size))
-    }
-
-    /// Returns the number of subgroups in a work-group: the threads that execute it at once.
-    pub fn subgroups(&self) -> u32 {
-        self.work_items().div_ceil(self.lanes.max(1))
-    }
-}
 
 /// Returns the dispatch function of a kernel, followed by the vector versions of the callees that
 /// it calls. Scalar versions of callees keep their names; the caller adds them itself.
@@ -120,17 +97,4 @@ fn verify(function: &Function) -> Result<(), Error> {
     }
     let flags = settings::Flags::new(settings::builder());
     verify_function(function, &flags).map_err(|errors| invalid(errors.to_string()))
-}
-
-/// Returns the name of a function of a CLIF text.
-pub(crate) fn name(function: &Function) -> Vec<u8> {
-    function.name.to_string().trim_start_matches('%').as_bytes().to_vec()
-}
-
-/// Returns the name of an external function of a CLIF text.
-pub(crate) fn external_name(name: &ExternalName) -> Option<Vec<u8>> {
-    match name {
-        ExternalName::TestCase(name) => Some(name.raw().to_vec()),
-        _ => None,
-    }
 }

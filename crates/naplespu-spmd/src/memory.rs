@@ -4,9 +4,9 @@
 //! consecutive words, and otherwise one access for each lane. The hardware has gather and scatter
 //! for the scratchpad only, and its vector stores to main memory ignore the mask.
 
-use crate::Error;
 use crate::divergence::Form;
 use crate::emit::{ALL_LANES, Emitter, LANES, Parts};
+use crate::error::Error;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Inst, InstBuilder, InstructionData, MemFlagsData, Opcode, Type, Value, types};
 use npu_mc::machine::{SCRATCHPAD_SPACE, SCRATCHPAD_SPACE_DOC};

@@ -1,7 +1,7 @@
 //! Brings control flow into the form that the pass relies on: every block is reachable, one block
 //! returns, and each loop has a preheader and one latch, both of which only jump to the header.
 
-use crate::Error;
+use crate::error::Error;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;

@@ -2,7 +2,8 @@
 
 use crate::divergence::{Form, lanes_type};
 use crate::emit::{ALL_LANES, Emitter, LANES, Parts, callee_name, is_uniform_intrinsic};
-use crate::{Error, builtins, facts};
+use crate::error::Error;
+use crate::{builtins, facts};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
     Block, BlockCall, ConstantData, Endianness, ExceptionTable, FuncRef, Immediate, Inst, InstBuilder, InstBuilderBase,

@@ -3,7 +3,9 @@
 //! If a slot is only accessed by words, the words of the lanes lie side by side: equal offsets are
 //! then one access to a vector. Otherwise the copies of the slot follow each other.
 
-use crate::{Error, Options, builtins, facts};
+use crate::error::Error;
+use crate::options::Options;
+use crate::{builtins, facts};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{
     AbiParam, Block, ExtFuncData, ExternalName, FuncRef, Function, Inst, InstBuilder, InstructionData, Opcode,

@@ -9,9 +9,9 @@
 //!                                 rest: brif c, then, join
 //! ```
 
-use crate::Error;
 use crate::builtins;
 use crate::divergence::{Divergence, Form, definition};
+use crate::error::Error;
 use crate::linearize::Flow;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};

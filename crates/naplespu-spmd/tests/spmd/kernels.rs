@@ -79,9 +79,9 @@ block2:
 ",
     );
     check(&text, options(48, 1), &memory(), &[0], |memory| {
-        for index in 0..144 {
-            if memory[index] & 1 != 0 {
-                memory[index] = memory[index].wrapping_add(index as u32);
+        for (index, value) in memory[..144].iter_mut().enumerate() {
+            if *value & 1 != 0 {
+                *value = value.wrapping_add(index as u32);
             }
         }
     });
@@ -162,8 +162,8 @@ block3:
         let sum = memory[250..255]
             .iter()
             .fold(0, |sum: u32, &value| sum.wrapping_add(value));
-        for index in 0..100 {
-            memory[index] = sum.wrapping_mul(index as u32);
+        for (index, value) in memory[..100].iter_mut().enumerate() {
+            *value = sum.wrapping_mul(index as u32);
         }
     });
 }
@@ -324,9 +324,9 @@ block2:
 }}"
     );
     check(&text, options(48, 1), &memory(), &[0], |memory| {
-        for index in 0..144 {
-            let number = (memory[index] & 255) as f32;
-            memory[index] = (if index % 2 == 1 { 3.0 * number } else { -number }).to_bits();
+        for (index, value) in memory[..144].iter_mut().enumerate() {
+            let number = (*value & 255) as f32;
+            *value = (if index % 2 == 1 { 3.0 * number } else { -number }).to_bits();
         }
     });
 }
