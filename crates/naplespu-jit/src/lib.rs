@@ -34,13 +34,15 @@
 //! | `error` | errors |
 //!
 //! [`Program`] is a thin layer on top for the functions of a CLIF file. [`Device`] is another one,
-//! for hosts that use the machine as an accelerator.
+//! for hosts that use the machine as an accelerator, and [`dispatch`] executes kernels that are
+//! written for one work-item.
 
 #![deny(missing_docs)]
 
 mod call;
 mod cycles;
 pub mod device;
+pub mod dispatch;
 mod error;
 mod freed;
 mod host;

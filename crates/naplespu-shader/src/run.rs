@@ -3,7 +3,8 @@
 use crate::kernel::{Kernel, Parameter};
 use crate::module::BindingKind;
 use cranelift_codegen::ir::{Function, UserFuncName};
-use naplespu_jit::device::{Arg, Buffer, DeviceError, KernelError, LaunchConfig, Statistics, ThreadSet};
+use naplespu_jit::device::{Arg, Buffer, DeviceError, LaunchConfig, Statistics, ThreadSet};
+use naplespu_jit::dispatch::KernelError;
 use naplespu_jit::{Device, function_name};
 use npu_sim::TimingConfig;
 
@@ -93,7 +94,7 @@ pub struct Bound {
 #[derive(Debug)]
 pub struct Runner {
     kernel: Kernel,
-    compiled: naplespu_jit::device::Kernel,
+    compiled: naplespu_jit::dispatch::Kernel,
 }
 
 impl Kernel {

@@ -14,21 +14,18 @@
 //!
 //! # Structure
 //!
-//! `memory` has buffers, `threads` sets of threads, `launch` launches,
-//! `dispatch` kernels for one work-item, `error` errors.
+//! `memory` has buffers, `threads` sets of threads, `launch` launches, `error` errors.
 //!
 //! # Invariants
 //!
 //! - A freed [`Buffer`], or a buffer of another device, is never mistaken for a valid one.
 //! - Buffers do not share cache lines, so a write-back of one never changes another.
 
-mod dispatch;
 mod error;
 mod launch;
 mod memory;
 mod threads;
 
-pub use dispatch::{Kernel, KernelError};
 pub use error::{DeviceError, Fault, ThreadTrace};
 pub use launch::{Finished, Launch, LaunchConfig, Progress, Statistics, ThreadStatistics};
 pub use memory::{Arg, Buffer};

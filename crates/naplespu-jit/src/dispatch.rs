@@ -1,6 +1,6 @@
-//! Dispatches: kernels that are written for one work-item.
+//! Dispatches: kernels that are written for one work-item, compiled and executed on a [`Device`].
 
-use super::{Arg, Device, DeviceError, Finished, LaunchConfig, ThreadSet};
+use crate::device::{Arg, Device, DeviceError, Finished, LaunchConfig, ThreadSet};
 use crate::error::DefineError;
 use cranelift_codegen::ir::Function;
 use cranelift_module::FuncId;
@@ -115,7 +115,7 @@ impl Device {
     /// - [`DeviceError::Threads`] if `config` has other threads.
     /// - [`DeviceError::WorkGroup`] if the threads of a core do not execute a whole work-group at
     ///   once, and the kernel has barriers or workgroup memory.
-    /// - Those of [`Device::launch`] and [`Launch::wait`](super::Launch::wait).
+    /// - Those of [`Device::launch`] and [`Launch::wait`](crate::device::Launch::wait).
     pub fn dispatch(
         &mut self,
         kernel: &Kernel,
@@ -141,7 +141,7 @@ impl Device {
             common.iter().cloned().chain(own).collect()
         })?;
         let finished = launch.wait()?;
-        self.module.write_back()?;
+        self.module_mut().write_back()?;
         Ok(finished)
     }
 }
