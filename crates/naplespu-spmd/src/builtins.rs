@@ -1,6 +1,9 @@
 //! The reserved names by which a work-item function asks for its work-item and its neighbors.
 
-use cranelift_codegen::ir::{Function, Inst, InstructionData, Type, types};
+use cranelift_codegen::ir::{
+    AbiParam, ExtFuncData, ExternalName, FuncRef, Function, Inst, InstructionData, Signature, Type, types,
+};
+use cranelift_codegen::isa::CallConv;
 
 /// Start of every reserved name.
 pub const PREFIX: &str = "__builtin_npu_";
@@ -148,6 +151,21 @@ impl Builtin {
             _ => (vec![], Some(types::I32)),
         }
     }
+}
+
+/// Declares a built-in function in a function. `name` is its name without [`PREFIX`].
+pub(crate) fn import(func: &mut Function, name: &str, builtin: Builtin) -> FuncRef {
+    let (params, result) = builtin.signature();
+    let mut signature = Signature::new(CallConv::SystemV);
+    signature.params.extend(params.into_iter().map(AbiParam::new));
+    signature.returns.extend(result.map(AbiParam::new));
+    let signature = func.import_signature(signature);
+    func.import_function(ExtFuncData {
+        name: ExternalName::testcase(format!("{PREFIX}{name}")),
+        signature,
+        colocated: false,
+        patchable: false,
+    })
 }
 
 fn reduction(name: &str) -> Option<Reduction> {

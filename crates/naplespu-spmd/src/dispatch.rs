@@ -350,25 +350,10 @@ fn local_index(cursor: &mut FuncCursor<'_>, subgroup: Value, lanes: u32) -> Valu
     }
     let shift = cursor.ins().iconst(types::I32, i64::from(lanes.trailing_zeros()));
     let base = cursor.ins().ishl(subgroup, shift);
-    let lane = call_lane_id(cursor);
+    let lane_id = builtins::import(cursor.func, "lane_id", Builtin::LaneId);
+    let call = cursor.ins().call(lane_id, &[]);
+    let lane = cursor.func.dfg.first_result(call);
     cursor.ins().iadd(base, lane)
-}
-
-/// Emits a call of the built-in function `lane_id`, which the pass on lanes replaces.
-fn call_lane_id(cursor: &mut FuncCursor<'_>) -> Value {
-    use cranelift_codegen::ir::{ExtFuncData, ExternalName, Signature};
-    use cranelift_codegen::isa::CallConv;
-    let mut signature = Signature::new(CallConv::SystemV);
-    signature.returns.push(AbiParam::new(types::I32));
-    let signature = cursor.func.import_signature(signature);
-    let callee = cursor.func.import_function(ExtFuncData {
-        name: ExternalName::testcase(format!("{}lane_id", builtins::PREFIX)),
-        signature,
-        colocated: false,
-        patchable: false,
-    });
-    let call = cursor.ins().call(callee, &[]);
-    cursor.func.dfg.first_result(call)
 }
 
 fn all_insts(func: &Function) -> Vec<Inst> {

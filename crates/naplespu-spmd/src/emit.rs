@@ -166,13 +166,9 @@ fn emit(
 fn frontend_config() -> TargetFrontendConfig {
     TargetFrontendConfig {
         default_call_conv: cranelift_codegen::isa::CallConv::SystemV,
-        pointer_width: target_pointer_width(),
+        pointer_width: target_lexicon::PointerWidth::U32,
         page_size_align_log2: 0,
     }
-}
-
-fn target_pointer_width() -> target_lexicon::PointerWidth {
-    target_lexicon::PointerWidth::U32
 }
 
 /// Returns whether an intrinsic of the machine has the same result in all lanes.

@@ -22,7 +22,8 @@
 //! function one return. `versions` copies
 //! code after checks of bounds. `divergence` classifies values and branches, and `linearize` orders the
 //! blocks. `emit` writes the vector function, with `memory` for accesses, `lane_loop` for
-//! operations without a vector form and `across` for operations across lanes.
+//! operations without a vector form, `ops` for the others and `across` for operations across lanes.
+//! `facts` has constants, booleans and alignment of scalar values, `builtins` the reserved names.
 
 #![deny(missing_docs)]
 

@@ -255,26 +255,28 @@ impl Emitter<'_> {
         self.mix(&mask, &addresses, &smallvec![unused; self.parts])
     }
 
+    /// Returns the address and the offset of each lane, for accesses one by one.
+    fn lane_addresses(&mut self, word: &Word) -> Result<Vec<(Value, i32)>, Error> {
+        if let (Form::Linear(stride), None) = (self.form(word.address), &self.mask) {
+            let base = self.scalar(word.address)?;
+            let offset = |lane: u32| word.offset.wrapping_add(stride.wrapping_mul(lane as i32));
+            return Ok((0..self.lanes).map(|lane| (base, offset(lane))).collect());
+        }
+        let addresses = self.safe_addresses(word)?;
+        let lanes = (0..self.lanes).map(|lane| (self.extract(&addresses, lane), 0));
+        Ok(lanes.collect())
+    }
+
+    /// Returns a lane of a value.
+    fn extract(&mut self, vectors: &Parts, lane: u32) -> Value {
+        let part = vectors[(lane / LANES) as usize];
+        self.builder.ins().extractlane(part, (lane % LANES) as u8)
+    }
+
     /// Loads the words of the lanes one by one.
     fn gather(&mut self, word: &Word) -> Result<Parts, Error> {
         let slot = self.lanes_slot(0, types::I32X16);
-        let stride = match self.form(word.address) {
-            Form::Linear(stride) if self.mask.is_none() => Some(stride),
-            _ => None,
-        };
-        let addresses = match stride {
-            Some(_) => smallvec![self.scalar(word.address)?; self.parts],
-            None => self.safe_addresses(word)?,
-        };
-        for lane in 0..self.lanes {
-            let (part, number) = ((lane / LANES) as usize, (lane % LANES) as u8);
-            let (address, offset) = match stride {
-                Some(stride) => (
-                    addresses[part],
-                    word.offset.wrapping_add(stride.wrapping_mul(lane as i32)),
-                ),
-                None => (self.builder.ins().extractlane(addresses[part], number), 0),
-            };
+        for (lane, (address, offset)) in self.lane_addresses(word)?.into_iter().enumerate() {
             let loaded = self.builder.ins().load(types::I32, word.flags, address, offset);
             let to = self.builder.ins().stack_addr(types::I32, slot, 4 * lane as i32);
             self.builder.ins().store(MemFlagsData::trusted(), loaded, to, 0);
@@ -286,24 +288,9 @@ impl Emitter<'_> {
     /// Stores the words of the lanes one by one, from the lowest lane.
     fn scatter(&mut self, word: &Word, value: Value) -> Result<Option<Parts>, Error> {
         let vectors = self.vectors(value)?;
-        let stride = match self.form(word.address) {
-            Form::Linear(stride) if self.mask.is_none() => Some(stride),
-            _ => None,
-        };
-        let addresses = match stride {
-            Some(_) => smallvec![self.scalar(word.address)?; self.parts],
-            None => self.safe_addresses(word)?,
-        };
-        for lane in 0..self.lanes {
-            let (part, number) = ((lane / LANES) as usize, (lane % LANES) as u8);
-            let (address, offset) = match stride {
-                Some(stride) => (
-                    addresses[part],
-                    word.offset.wrapping_add(stride.wrapping_mul(lane as i32)),
-                ),
-                None => (self.builder.ins().extractlane(addresses[part], number), 0),
-            };
-            let stored = self.builder.ins().extractlane(vectors[part], number);
+        let addresses = self.lane_addresses(word)?;
+        for (lane, (address, offset)) in addresses.into_iter().enumerate() {
+            let stored = self.extract(&vectors, lane as u32);
             self.builder.ins().store(word.flags, stored, address, offset);
         }
         Ok(None)

@@ -3,15 +3,14 @@
 //! If a slot is only accessed by words, the words of the lanes lie side by side: equal offsets are
 //! then one access to a vector. Otherwise the copies of the slot follow each other.
 
+use crate::builtins::Builtin;
 use crate::error::Error;
 use crate::options::Options;
 use crate::{builtins, facts};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{
-    AbiParam, Block, ExtFuncData, ExternalName, FuncRef, Function, Inst, InstBuilder, InstructionData, Opcode,
-    Signature, StackSlot, Value, types,
+    Block, FuncRef, Function, Inst, InstBuilder, InstructionData, Opcode, StackSlot, Value, types,
 };
-use cranelift_codegen::isa::CallConv;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of a word.
@@ -30,15 +29,17 @@ pub fn run(func: &mut Function, lanes: u32) -> Result<(), Error> {
         return Ok(());
     }
     let pointers = Pointers::new(func, &addresses);
-    let lane_id = import_lane_id(func);
+    let lane_id = builtins::import(func, "lane_id", Builtin::LaneId);
     let slots: BTreeSet<StackSlot> = addresses.iter().filter_map(|&inst| slot_of(func, inst)).collect();
     for slot in slots {
         let interleaved = !pointers.escaping.contains(&slot);
         let name = func.name.to_string();
         let data = &mut func.sized_stack_slots[slot];
-        let align = 1 << data.align_shift;
-        let size = data.size.next_multiple_of(align.max(WORD));
-        data.size = size.checked_mul(lanes).ok_or(Error::StackSlot(name))?;
+        let align = 1_u32.checked_shl(data.align_shift.into()).unwrap_or(0);
+        let size = data.size.checked_next_multiple_of(align.max(WORD));
+        let sizes = size.and_then(|size| Some((size, size.checked_mul(lanes)?)));
+        let (size, all) = sizes.ok_or(Error::StackSlot(name))?;
+        data.size = all;
         data.align_shift = data.align_shift.max(ALIGN_SHIFT);
         if interleaved {
             pointers.interleave(func, slot, lanes);
@@ -185,16 +186,4 @@ fn add_lane(func: &mut Function, inst: Inst, lane_id: FuncRef, stride: u32) {
     let offset = cursor.ins().imul(lane, stride);
     let address = cursor.ins().iadd(base, offset);
     cursor.func.dfg.change_to_alias(old, address);
-}
-
-fn import_lane_id(func: &mut Function) -> FuncRef {
-    let mut signature = Signature::new(CallConv::SystemV);
-    signature.returns.push(AbiParam::new(types::I32));
-    let signature = func.import_signature(signature);
-    func.import_function(ExtFuncData {
-        name: ExternalName::testcase(format!("{}lane_id", builtins::PREFIX)),
-        signature,
-        colocated: false,
-        patchable: false,
-    })
 }

@@ -9,17 +9,13 @@
 //!                                 rest: brif c, then, join
 //! ```
 
-use crate::builtins;
+use crate::builtins::{self, Builtin};
 use crate::divergence::{Divergence, Form, definition};
 use crate::error::Error;
 use crate::linearize::Flow;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
-use cranelift_codegen::ir::{
-    AbiParam, Block, BlockArg, ExtFuncData, ExternalName, FuncRef, Function, Inst, InstBuilder, InstructionData,
-    Opcode, Signature, Value, types,
-};
-use cranelift_codegen::isa::CallConv;
+use cranelift_codegen::ir::{Block, BlockArg, FuncRef, Function, Inst, InstBuilder, InstructionData, Opcode, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of instructions of copied code.
@@ -50,7 +46,8 @@ pub fn run(func: &mut Function, is_pure: impl Fn(&Function, Inst) -> bool) -> Re
             return Ok(());
         };
         growth += region.size;
-        let callee = *all_known.get_or_insert_with(|| import_all_known(func));
+        let import = || builtins::import(func, "subgroup_all_known", Builtin::AllKnown);
+        let callee = *all_known.get_or_insert_with(import);
         done.insert(region.copy(func, callee));
         done.insert(region.branch);
     }
@@ -263,17 +260,4 @@ fn copy_condition(func: &mut Function, value: Value, block: Block, negated: bool
             cursor.ins().icmp(IntCC::Equal, value, zero)
         }
     }
-}
-
-fn import_all_known(func: &mut Function) -> FuncRef {
-    let mut signature = Signature::new(CallConv::SystemV);
-    signature.params.push(AbiParam::new(types::I8));
-    signature.returns.push(AbiParam::new(types::I8));
-    let signature = func.import_signature(signature);
-    func.import_function(ExtFuncData {
-        name: ExternalName::testcase(format!("{}subgroup_all_known", builtins::PREFIX)),
-        signature,
-        colocated: false,
-        patchable: false,
-    })
 }

@@ -13,6 +13,8 @@ pub struct Case<'a> {
     pub groups: [u32; 3],
     pub threads: usize,
     pub buffers: Vec<Vec<u32>>,
+    /// Value of the setting `strict_float`.
+    pub strict_float: bool,
 }
 
 impl<'a> Case<'a> {
@@ -25,6 +27,7 @@ impl<'a> Case<'a> {
             groups: [1, 1, 1],
             threads: 8,
             buffers,
+            strict_float: false,
         }
     }
 }
@@ -35,10 +38,13 @@ pub fn wgsl(text: &str) -> Result<Module, String> {
 }
 
 /// Returns a device with one core.
-pub fn device() -> Result<Device, String> {
+fn device(strict_float: bool) -> Result<Device, String> {
     let mut flags = settings::builder();
     flags.set("opt_level", "speed").map_err(|error| error.to_string())?;
-    let builder = isa::lookup_by_name("naplespu").map_err(|error| error.to_string())?;
+    let mut builder = isa::lookup_by_name("naplespu").map_err(|error| error.to_string())?;
+    builder
+        .set("strict_float", if strict_float { "true" } else { "false" })
+        .map_err(|error| error.to_string())?;
     let isa = builder
         .finish(settings::Flags::new(flags))
         .map_err(|error| error.to_string())?;
@@ -52,7 +58,7 @@ pub fn run(case: Case<'_>) -> Result<Vec<Vec<u32>>, String> {
         .compile(case.entry, &case.options)
         .map_err(|error| error.to_string())?;
     let text = kernel.function.display().to_string();
-    let mut device = device()?;
+    let mut device = device(case.strict_float)?;
     let runner = Runner::new(&mut device, kernel).map_err(|error| format!("{error}\n{text}"))?;
     let mut bound = Vec::new();
     for (index, words) in case.buffers.iter().enumerate() {

@@ -45,6 +45,7 @@ block2:
         memory,
         numbers: &[],
         opt_level: "speed",
+        timed: true,
     };
     let done = run(case).unwrap_or_else(|error| panic!("{error}"));
     done.memory[256..256 + ITEMS].to_vec()

@@ -48,6 +48,7 @@ fn sixteen_lanes_take_at_most_a_sixth_of_the_cycles() {
             memory: memory.clone(),
             numbers: &[1000],
             opt_level: "speed",
+            timed: true,
         };
         let done = run(case).unwrap_or_else(|error| panic!("{error}"));
         println!("{lanes} lanes, {threads} threads: {} cycles", done.cycles);

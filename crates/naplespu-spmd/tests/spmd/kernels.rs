@@ -33,6 +33,7 @@ fn check(text: &str, sizes: Options, memory: &[u32], numbers: &[i32], expected: 
             memory: memory.to_vec(),
             numbers,
             opt_level,
+            timed: true,
         };
         let done = run(case).unwrap_or_else(|error| panic!("{lanes} lanes, {threads} threads: {error}"));
         assert_eq!(done.memory, right, "{lanes} lanes, {threads} threads, {opt_level}");

@@ -19,6 +19,8 @@ pub struct Case<'a> {
     pub numbers: &'a [i32],
     /// Value of the setting `opt_level`.
     pub opt_level: &'a str,
+    /// Whether the timing model runs, which counts cycles and hangs where the hardware does.
+    pub timed: bool,
 }
 
 /// The memory after a run, and its cycles.
@@ -66,7 +68,10 @@ pub fn run(case: Case<'_>) -> Result<Done, String> {
         .map_err(|error| error.to_string())?;
     let mut args: Vec<Arg> = vec![buffer.into()];
     args.extend(case.numbers.iter().map(|&number| Arg::from(number)));
-    let config = LaunchConfig::new(ThreadSet::first(case.threads)).timed_up_to(TimingConfig::default(), 50_000_000);
+    let mut config = LaunchConfig::new(ThreadSet::first(case.threads)).instruction_limit(50_000_000);
+    if case.timed {
+        config = config.timed(TimingConfig::default());
+    }
     let done = device.dispatch(&kernel, case.counts, config, &args);
     let done = done.map_err(|error| format!("{error}\n{}", compiled[0].display()))?;
     let memory = device

@@ -17,7 +17,7 @@ fn a_build_without_shaders_names_the_feature() {
     let output = shader("saxpy.wgsl", &[]);
     assert_eq!(output.status.code(), Some(2));
     let text = String::from_utf8(output.stderr).unwrap();
-    assert!(text.contains("--features shader"), "{text}");
+    assert!(text.contains("--features naplespu-tools/shader"), "{text}");
 }
 
 #[cfg(feature = "shader")]

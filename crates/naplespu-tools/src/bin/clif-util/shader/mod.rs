@@ -199,6 +199,7 @@ pub fn run(args: &Args) -> Outcome {
 #[cfg(not(feature = "shader"))]
 pub fn run(_args: &Args) -> Outcome {
     Err(crate::Stop::Usage(
-        "this build has no shaders; build with `cargo build --release -p naplespu-tools --features shader`".to_owned(),
+        "this build has no shaders; build with `cargo build --release --bin clif-util --features naplespu-tools/shader`"
+            .to_owned(),
     ))
 }
