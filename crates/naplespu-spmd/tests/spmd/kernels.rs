@@ -380,6 +380,84 @@ block2(v21: i64, v22: f64, v23: i8):
 }
 
 #[test]
+fn checks_of_bounds_leave_out_the_last_lanes() {
+    // The first check leaves early, the second one is signed and starts below zero.
+    let text = kernel(
+        "
+    v9 = iconst.i32 100
+    v10 = icmp uge v5, v9
+    brif v10, block3, block1
+block1:
+    v11 = load.i32 notrap aligned v8
+    v12 = iconst.i32 5
+    v13 = iadd v11, v12
+    store notrap aligned v13, v8
+    v14 = iconst.i32 20
+    v15 = isub v5, v14
+    v16 = iconst.i32 30
+    v17 = icmp slt v15, v16
+    brif v17, block2, block3
+block2:
+    v18 = bnot v13
+    store notrap aligned v18, v8
+    jump block3
+block3:
+    return
+",
+    );
+    check(&text, options(48, 1), &memory(), &[0], |memory| {
+        for (index, value) in memory[..100].iter_mut().enumerate() {
+            *value = value.wrapping_add(5);
+            if index < 50 {
+                *value = !*value;
+            }
+        }
+    });
+}
+
+#[test]
+fn code_that_no_lane_reaches_has_no_effect() {
+    let text = kernel(
+        "
+    v9 = load.i32 notrap aligned v8
+    v10 = icmp ugt v9, v1
+    brif v10, block1, block2
+block1:
+    store notrap aligned v1, v0+800
+    jump block2
+block2:
+    return
+",
+    );
+    check(&text, options(48, 1), &memory(), &[i32::MAX], |_| {});
+    check(&text, options(48, 1), &memory(), &[9], |memory| memory[200] = 9);
+}
+
+#[test]
+fn narrow_values_are_shifted_with_their_sign() {
+    let text = kernel(
+        "
+    v9 = load.i32 notrap aligned v8
+    v10 = ireduce.i8 v9
+    v11 = iconst.i8 3
+    v12 = sshr v10, v11
+    v13 = ushr v10, v11
+    v14 = sextend.i32 v12
+    v15 = uextend.i32 v13
+    v16 = imul v14, v15
+    store notrap aligned v16, v8
+    return
+",
+    );
+    check(&text, options(48, 1), &memory(), &[0], |memory| {
+        for value in &mut memory[..144] {
+            let (signed, unsigned) = (i32::from(*value as i8 >> 3), i32::from(*value as u8 >> 3));
+            *value = (signed * unsigned) as u32;
+        }
+    });
+}
+
+#[test]
 fn every_work_item_calls_a_function_with_effects() {
     let text = kernel(
         "
