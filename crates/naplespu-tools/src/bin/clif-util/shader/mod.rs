@@ -13,10 +13,6 @@ use std::path::PathBuf;
 /// The name of the file tells the language: `.wgsl`, `.glsl` or `.comp`, `.spv`. A buffer is named
 /// by its number in group 0, or by group and number: `2` or `0:2`.
 #[derive(clap::Args)]
-#[cfg_attr(
-    not(feature = "shader"),
-    expect(dead_code, reason = "only the command line is checked")
-)]
 pub struct Args {
     /// A shader; `-` is WGSL from standard input
     #[arg(value_name = "FILE")]
@@ -98,6 +94,10 @@ type Place = (u32, u32);
 
 /// The initial contents of a buffer.
 #[derive(Clone, Debug)]
+#[cfg_attr(
+    not(feature = "shader"),
+    expect(dead_code, reason = "only the command line is checked")
+)]
 enum Contents {
     File(PathBuf),
     Bytes(Vec<u8>),
