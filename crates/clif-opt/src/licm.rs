@@ -1,10 +1,11 @@
-//! Loop-invariant code motion of sums and bit operations with constants.
+//! Loop-invariant code motion of what Cranelift leaves in loops.
 //!
-//! Cranelift's simplification hoists everything, and then rematerializes these operations in each
-//! block that uses them, to save registers. This machine has many registers, and the rematerialized
-//! operation costs an instruction in every iteration.
+//! Cranelift's simplification rematerializes sums and bit operations with constants in each block
+//! that uses them, to save registers, and hoists no operation that depends on one of them. This
+//! machine has many registers, and each of these operations costs an instruction in every iteration.
 
 use super::access;
+use super::edit;
 use super::loops::{self, NaturalLoop};
 use crate::Target;
 use cranelift_codegen::Context;
@@ -12,7 +13,8 @@ use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The maximum number of values hoisted out of one loop; limits register pressure.
+/// The maximum number of values hoisted out of one loop that the loop uses; limits register
+/// pressure.
 const BUDGET: usize = 16;
 
 /// Hoists invariant operations, innermost loops first. Returns whether anything changed.
@@ -34,18 +36,25 @@ pub fn has_calls(func: &Function, target: &dyn Target, lp: &NaturalLoop) -> bool
     })
 }
 
-/// Returns whether Cranelift rematerializes the instruction at its uses.
-fn is_cheap(func: &Function, inst: Inst) -> bool {
-    let one_word = |&result: &Value| {
-        let ty = func.dfg.value_type(result);
-        ty.is_int() && ty.bits() <= 32
+/// Returns whether the instruction only computes its single result from values that are not all
+/// constants.
+fn is_candidate(func: &Function, inst: Inst) -> bool {
+    edit::is_pure(func.dfg.insts[inst].opcode())
+        && func.dfg.inst_results(inst).len() == 1
+        && func.dfg.inst_args(inst).iter().any(|&arg| !is_constant(func, arg))
+}
+
+/// Returns whether a value is a constant, or a vector of one. Such values are never hoisted for
+/// their own sake, because instructions can contain them.
+fn is_constant(func: &Function, value: Value) -> bool {
+    let Some(inst) = func.dfg.value_def(func.dfg.resolve_aliases(value)).inst() else {
+        return false;
     };
-    let data = &func.dfg.insts[inst];
-    let opcode = matches!(
-        data.opcode(),
-        Opcode::Iadd | Opcode::Isub | Opcode::Band | Opcode::Bor | Opcode::Bxor | Opcode::Bnot
-    );
-    opcode && func.dfg.inst_results(inst).first().is_some_and(one_word)
+    match func.dfg.insts[inst].opcode() {
+        Opcode::Iconst | Opcode::F16const | Opcode::F32const | Opcode::F64const | Opcode::Vconst => true,
+        Opcode::Splat => is_constant(func, func.dfg.inst_args(inst)[0]),
+        _ => false,
+    }
 }
 
 fn hoist(func: &mut Function, target: &dyn Target, lp: &NaturalLoop) -> bool {
@@ -58,33 +67,24 @@ fn hoist(func: &mut Function, target: &dyn Target, lp: &NaturalLoop) -> bool {
     }
     let mut candidates: Vec<Inst> = Vec::new();
     for &block in &lp.blocks {
-        candidates.extend(func.layout.block_insts(block).filter(|&inst| is_cheap(func, inst)));
+        candidates.extend(func.layout.block_insts(block).filter(|&inst| is_candidate(func, inst)));
     }
     // Quick exit: most loops have no invariant operation. The main loop below also hoists
     // operations that depend on hoisted ones.
     let is_hoistable = |&inst: &Inst| {
         let mut args = func.dfg.inst_args(inst).iter();
-        args.all(|&arg| loops::constant(func, arg).is_some() || !inside[loops::defining_block(func, arg)])
+        args.all(|&arg| is_constant(func, arg) || !inside[loops::defining_block(func, arg)])
     };
     if !candidates.iter().any(is_hoistable) || has_calls(func, target, lp) {
         return false;
     }
     let folded = only_offsets(func, target, lp);
-    let mut budget = BUDGET;
+    let chosen = within_budget(func, lp, invariants(func, candidates, &folded, &inside));
     // Equal operations of different blocks share one hoisted value.
     let mut hoisted: FxHashMap<InstructionData, Value> = FxHashMap::default();
-    let mut changed = false;
-    for inst in candidates {
-        if folded.contains(&inst) {
-            continue;
-        }
-        let invariant =
-            |value: Value| loops::constant(func, value).is_some() || !inside[loops::defining_block(func, value)];
+    let changed = !chosen.is_empty();
+    for inst in chosen {
         let mut args: Vec<Value> = func.dfg.inst_args(inst).to_vec();
-        if !args.iter().all(|&arg| invariant(arg)) || budget == 0 {
-            continue;
-        }
-        budget -= 1;
         for arg in &mut args {
             *arg = value_outside(func, *arg, &inside, entry.inst, &mut hoisted);
         }
@@ -102,12 +102,49 @@ fn hoist(func: &mut Function, target: &dyn Target, lp: &NaturalLoop) -> bool {
             func.layout.insert_inst(inst, entry.inst);
             hoisted.insert(data, result);
         }
-        changed = true;
     }
     changed
 }
 
-/// Returns the value outside of the loop; copies constants to the preheader.
+/// Returns the candidates whose operands are invariant, in an order in which operands come first.
+fn invariants(
+    func: &Function,
+    candidates: Vec<Inst>,
+    folded: &FxHashSet<Inst>,
+    inside: &SecondaryMap<Block, bool>,
+) -> Vec<Inst> {
+    let mut known: FxHashSet<Value> = FxHashSet::default();
+    let mut chosen = Vec::new();
+    for inst in candidates {
+        let invariant = |&arg: &Value| {
+            let arg = func.dfg.resolve_aliases(arg);
+            is_constant(func, arg) || known.contains(&arg) || !inside[loops::defining_block(func, arg)]
+        };
+        if !folded.contains(&inst) && func.dfg.inst_args(inst).iter().all(invariant) {
+            known.insert(func.dfg.first_result(inst));
+            chosen.push(inst);
+        }
+    }
+    chosen
+}
+
+/// Returns as many of these instructions as leave at most [`BUDGET`] values that the loop uses.
+fn within_budget(func: &Function, lp: &NaturalLoop, mut chosen: Vec<Inst>) -> Vec<Inst> {
+    let insts: FxHashSet<Inst> = chosen.iter().copied().collect();
+    let mut used: FxHashSet<Value> = FxHashSet::default();
+    for &block in &lp.blocks {
+        for inst in func.layout.block_insts(block).filter(|inst| !insts.contains(inst)) {
+            used.extend(func.dfg.inst_values(inst).map(|value| func.dfg.resolve_aliases(value)));
+        }
+    }
+    let is_used = |inst: &Inst| used.contains(&func.dfg.first_result(*inst));
+    if chosen.iter().filter(|&inst| is_used(inst)).count() > BUDGET {
+        chosen.truncate(BUDGET);
+    }
+    chosen
+}
+
+/// Returns an invariant value outside of the loop; copies constants to the preheader.
 fn value_outside(
     func: &mut Function,
     value: Value,
@@ -122,7 +159,14 @@ fn value_outside(
     let Some(inst) = func.dfg.value_def(value).inst() else {
         return value;
     };
-    let data = func.dfg.insts[inst];
+    // The constant that a vector consists of.
+    let args: Vec<Value> = func.dfg.inst_args(inst).to_vec();
+    let args: Vec<Value> = args
+        .into_iter()
+        .map(|arg| value_outside(func, arg, inside, before, hoisted))
+        .collect();
+    let mut data = func.dfg.insts[inst];
+    data.arguments_mut(&mut func.dfg.value_lists).copy_from_slice(&args);
     if let Some(&same) = hoisted
         .get(&data)
         .filter(|&&same| func.dfg.value_type(same) == func.dfg.value_type(value))
@@ -130,6 +174,7 @@ fn value_outside(
         return same;
     }
     let copy = func.dfg.clone_inst(inst);
+    func.dfg.inst_args_mut(copy).copy_from_slice(&args);
     func.layout.insert_inst(copy, before);
     let copied = func.dfg.first_result(copy);
     hoisted.insert(data, copied);

@@ -118,7 +118,17 @@ impl Emitter<'_> {
         };
         let first = self.scalar(linear)?;
         let bound = self.scalar(bound)?;
-        let span = stride.wrapping_mul(self.lanes as i32 - 1);
+        let Some(span) = stride.checked_mul(self.lanes as i32 - 1) else {
+            return Ok(None);
+        };
+        if cond == IntCC::UnsignedLessThan && stride > 0 {
+            // A single compare of the index, with a bound that a loop does not compute again: the
+            // last lane is below the bound if the first is below the bound minus `span`, or zero.
+            let span = self.builder.ins().iconst(types::I32, i64::from(span));
+            let greater = self.builder.ins().umax(bound, span);
+            let bound = self.builder.ins().isub(greater, span);
+            return Ok(Some(self.builder.ins().icmp(cond, first, bound)));
+        }
         let last = self.builder.ins().iadd_imm_s(first, i64::from(span));
         let (low, high) = if stride >= 0 { (first, last) } else { (last, first) };
         // Without a wrap, the lowest and the highest lane decide.

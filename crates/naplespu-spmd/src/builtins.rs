@@ -65,6 +65,8 @@ pub enum Builtin {
     WorkgroupCount(u8),
     /// `local_id_x() -> i32` and so on: the number of the work-item in a dimension.
     LocalId(u8),
+    /// `global_id_x() -> i32` and so on: the number of the work-item in a dimension of the dispatch.
+    GlobalId(u8),
     /// `local_index() -> i32`: the number of the work-item in its work-group.
     LocalIndex,
     /// `subgroup_id() -> i32`: the number of the subgroup in the work-group.
@@ -124,6 +126,8 @@ impl Builtin {
                     Self::WorkgroupCount(axis)
                 } else if let Some(axis) = of_axis("local_id_") {
                     Self::LocalId(axis)
+                } else if let Some(axis) = of_axis("global_id_") {
+                    Self::GlobalId(axis)
                 } else {
                     let operation = name.strip_prefix("subgroup_")?;
                     let (extent, operation) = match operation.split_once('_')? {

@@ -5,15 +5,21 @@
 //! a subgroup if the work-items of a group are independent, and a whole work-group otherwise.
 
 use crate::builtins::{self, Builtin, Extent};
+use crate::copy::copy;
 use crate::error::Error;
+use crate::linearize::Flow;
+use crate::normalize;
 use crate::options::Options;
+use crate::ranges::{MAX_DEPTH, Ranges, Row};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
-    AbiParam, AliasRegionData, Block, BlockArg, Function, Inst, InstBuilder, MemFlagsData, Opcode, Value, types,
+    AbiParam, AliasRegionData, Block, BlockArg, Function, Inst, InstBuilder, InstructionData, MemFlagsData, Opcode,
+    Value, types,
 };
 use cranelift_naplespu::intrinsics;
 use npu_mc::machine::SCRATCHPAD_SPACE;
+use std::collections::BTreeSet;
 
 /// The parameters of a dispatch function after those of its kernel, all `i32`.
 ///
@@ -29,6 +35,9 @@ const BARRIERS_OF_MASTER: i64 = 32;
 /// Largest number of work-items of a work-group; [`divide`] relies on it.
 const MAX_WORK_ITEMS: u64 = 1 << 16;
 
+/// Largest number of instructions of a kernel that gets a second loop without checks.
+const MAX_COPIED: usize = 300;
+
 /// Returns whether the work-items of a work-group have to be executed at the same time: the kernel
 /// has barriers or workgroup memory. Then a work-group must not have more work-items than the
 /// threads of a core execute at once.
@@ -39,21 +48,32 @@ pub fn needs_group(kernel: &Function, options: &Options) -> bool {
             .any(|inst| matches!(builtins::called(kernel, inst), Some(Ok(Builtin::Barrier))))
 }
 
-/// Values that all work-items of a thread share; they dominate the body of the kernel.
+/// Values that all work-items of a thread share; they dominate a body of the kernel.
 struct Frame {
     counts: [Value; 3],
     group: [Value; 3],
     subgroup: Value,
+    /// The number of the unit in its row.
+    number: Value,
     /// Number of threads that execute a work-group, minus one.
     last_thread: Value,
     barrier: Value,
+    /// Whether a unit is a whole work-group.
+    together: bool,
+    /// The block to which the body returns.
+    latch: Block,
 }
 
 /// Returns the dispatch function of a kernel, still for one work-item at a time in each lane.
 pub fn expand(kernel: &Function, options: &Options) -> Result<Function, Error> {
     check(kernel, options)?;
-    let together = needs_group(kernel, options);
     let mut func = kernel.clone();
+    // Irreducible control flow is refused later, if there are lanes.
+    let mut normalized = kernel.clone();
+    let flow = normalize::run(&mut normalized).ok().map(|()| {
+        func = normalized;
+        Flow::new(&func)
+    });
     let Some(body) = func.layout.entry_block() else {
         return Err(Error::Internal {
             function: kernel.name.to_string(),
@@ -68,6 +88,7 @@ pub fn expand(kernel: &Function, options: &Options) -> Result<Function, Error> {
         let new = func.dfg.append_block_param(entry, types::I32);
         func.dfg.change_to_alias(old, new);
     }
+    func.dfg.resolve_all_aliases();
     let extra: Vec<Value> = DISPATCH_PARAMS
         .iter()
         .map(|_| {
@@ -79,10 +100,22 @@ pub fn expand(kernel: &Function, options: &Options) -> Result<Function, Error> {
         func: &mut func,
         calls: intrinsics::Builder::new(),
         options,
-        together,
+        together: needs_group(kernel, options),
     };
-    let (frame, latch) = loops.build(entry, body, &extra)?;
-    expand_builtins(&mut func, &frame, latch, options)?;
+    let rows = loops.rows(entry, &extra)?;
+    let (units, frame) = loops.units(&rows, body, rows.row_units, rows.next_y, false)?;
+    let checked = match &flow {
+        Some(flow) => loops.checked_row(&rows, flow, units)?,
+        None => None,
+    };
+    if checked.is_none() {
+        let number = rows.number.into();
+        FuncCursor::new(&mut func)
+            .at_bottom(rows.row)
+            .ins()
+            .jump(units, &[number]);
+    }
+    expand_builtins(&mut func, &frame, checked.as_ref(), rows.done, options)?;
     Ok(func)
 }
 
@@ -122,33 +155,44 @@ struct Loops<'a> {
     together: bool,
 }
 
+/// The loops over rows, and values of the entry.
+struct Rows {
+    counts: [Value; 3],
+    thread: Value,
+    last_thread: Value,
+    barrier: Value,
+    /// The distance of the units of a thread.
+    step: Value,
+    /// The units of a work-group.
+    size: Value,
+    /// The units of a row.
+    row_units: Value,
+    y: Value,
+    z: Value,
+    /// The start of a row, still without a branch.
+    row: Block,
+    /// The first unit of this thread in the row.
+    number: Value,
+    /// The end of a row, with the next unit of this thread as parameter.
+    next_y: Block,
+    /// The block that returns.
+    done: Block,
+}
+
+/// A copy of the body without checks that hold for all work-items of a row.
+struct Checked {
+    frame: Frame,
+    blocks: BTreeSet<Block>,
+}
+
 impl Loops<'_> {
-    /// Builds the loops and returns the values for the body, and the block to which the body
-    /// returns.
-    fn build(&mut self, entry: Block, body: Block, extra: &[Value]) -> Result<(Frame, Block), Error> {
+    /// Builds the loops over rows.
+    fn rows(&mut self, entry: Block, extra: &[Value]) -> Result<Rows, Error> {
         let &[count_x, count_y, count_z, place, places, threads] = extra else {
             return Err(self.internal("six parameters"));
         };
         let subgroups = i64::from(self.options.subgroups());
-        let [
-            row_z,
-            row_y,
-            units,
-            unit,
-            start,
-            work,
-            latch,
-            next_unit,
-            next_y,
-            next_z,
-            done,
-        ] = std::array::from_fn(|_| self.func.dfg.make_block());
-        for block in [row_z, row_y, units, unit, start, work] {
-            self.func.layout.insert_block(block, body);
-        }
-        for block in [latch, next_unit, next_y, next_z, done] {
-            self.func.layout.append_block(block);
-        }
+        let [row_z, row_y, row, next_y, next_z, done] = self.blocks();
         // Values in the entry.
         let thread = self.intrinsic(entry, "thread_id", &[])?;
         let tile = self.intrinsic(entry, "tile_id", &[])?;
@@ -164,8 +208,8 @@ impl Loops<'_> {
             )
         };
         let subgroups = cursor.ins().iconst(types::I32, subgroups);
-        let size_value = cursor.ins().iconst(types::I32, size);
-        let row_units = cursor.ins().imul(count_x, size_value);
+        let size = cursor.ins().iconst(types::I32, size);
+        let row_units = cursor.ins().imul(count_x, size);
         let used = cursor.ins().umin(threads, subgroups);
         let one = cursor.ins().iconst(types::I32, 1);
         let zero = cursor.ins().iconst(types::I32, 0);
@@ -194,56 +238,251 @@ impl Loops<'_> {
             row_y,
             IntCC::UnsignedLessThan,
             (y, count_y),
-            (units, &[first_of_y]),
+            (row, &[first_of_y]),
             (next_z, &[first_of_y]),
         );
-        let [number] = self.params(units);
-        self.test(
-            units,
-            IntCC::UnsignedLessThan,
-            (number, row_units),
-            (unit, &[]),
-            (next_y, &[]),
-        );
-        // A unit.
-        let mut cursor = FuncCursor::new(self.func).at_bottom(unit);
-        let (x, subgroup) = if self.together {
-            (number, thread)
-        } else if size == 1 {
-            (number, zero)
-        } else {
-            let x = cursor.ins().udiv(number, size_value);
-            let whole = cursor.ins().imul(x, size_value);
-            (x, cursor.ins().isub(number, whole))
-        };
-        cursor.ins().jump(start, &[]);
-        let frame = Frame {
-            counts: [count_x, count_y, count_z],
-            group: [x, y, z],
-            subgroup,
-            last_thread,
-            barrier,
-        };
-        self.start_group(start, work, (thread, last_thread, barrier))?;
-        self.enter_body(work, body, latch, subgroup);
-        // After the body.
-        if self.together {
-            self.barrier(latch, &frame)?;
-        }
-        let mut cursor = FuncCursor::new(self.func).at_bottom(latch);
-        cursor.ins().jump(next_unit, &[]);
-        let mut cursor = FuncCursor::new(self.func).at_bottom(next_unit);
-        let next = cursor.ins().iadd(number, step);
-        cursor.ins().jump(units, &[next.into()]);
+        let [number] = self.params(row);
+        let [after] = self.params(next_y);
         let mut cursor = FuncCursor::new(self.func).at_bottom(next_y);
-        let (next, rest) = (cursor.ins().iadd(y, one), cursor.ins().isub(number, row_units));
+        let (next, rest) = (cursor.ins().iadd(y, one), cursor.ins().isub(after, row_units));
         cursor.ins().jump(row_y, &[next.into(), rest.into()]);
         let [rest] = self.params(next_z);
         let mut cursor = FuncCursor::new(self.func).at_bottom(next_z);
         let next = cursor.ins().iadd(z, one);
         cursor.ins().jump(row_z, &[next.into(), rest.into()]);
         FuncCursor::new(self.func).at_bottom(done).ins().return_(&[]);
-        Ok((frame, latch))
+        Ok(Rows {
+            counts: [count_x, count_y, count_z],
+            thread,
+            last_thread,
+            barrier,
+            step,
+            size,
+            row_units,
+            y,
+            z,
+            row,
+            number,
+            next_y,
+            done,
+        })
+    }
+
+    /// Builds the loop over the units of a row up to the unit `end`. Returns its start, which has
+    /// the first unit as parameter. The loop leads to `exit` with the next unit.
+    ///
+    /// A `counted` loop has a trip count, so that the optimizer can unroll it.
+    fn units(
+        &mut self,
+        rows: &Rows,
+        body: Block,
+        end: Value,
+        exit: Block,
+        counted: bool,
+    ) -> Result<(Block, Frame), Error> {
+        let [units, unit, start, work, latch] = self.blocks();
+        let [number] = self.params(units);
+        let (entry, counter) = if counted {
+            let (entry, trip_count) = self.trip_count(rows, end, units, exit);
+            let [counter] = self.params(units);
+            self.test(
+                units,
+                IntCC::UnsignedLessThan,
+                (counter, trip_count),
+                (unit, &[]),
+                (exit, &[number]),
+            );
+            (entry, Some(counter))
+        } else {
+            self.test(
+                units,
+                IntCC::UnsignedLessThan,
+                (number, end),
+                (unit, &[]),
+                (exit, &[number]),
+            );
+            (units, None)
+        };
+        let mut cursor = FuncCursor::new(self.func).at_bottom(unit);
+        let (x, subgroup) = if self.together {
+            (number, rows.thread)
+        } else {
+            let x = cursor.ins().udiv(number, rows.size);
+            let whole = cursor.ins().imul(x, rows.size);
+            (x, cursor.ins().isub(number, whole))
+        };
+        cursor.ins().jump(start, &[]);
+        self.start_group(start, work, (rows.thread, rows.last_thread, rows.barrier))?;
+        self.enter_body(work, body, latch, subgroup);
+        if self.together {
+            self.intrinsic_at(latch, "barrier", &[rows.barrier, rows.last_thread])?;
+        }
+        let mut cursor = FuncCursor::new(self.func).at_bottom(latch);
+        let mut next: Vec<BlockArg> = vec![cursor.ins().iadd(number, rows.step).into()];
+        if let Some(counter) = counter {
+            next.push(cursor.ins().iadd_imm_s(counter, 1).into());
+        }
+        cursor.ins().jump(units, &next);
+        let frame = Frame {
+            counts: rows.counts,
+            group: [x, rows.y, rows.z],
+            subgroup,
+            number,
+            last_thread: rows.last_thread,
+            barrier: rows.barrier,
+            together: self.together,
+            latch,
+        };
+        Ok((entry, frame))
+    }
+
+    /// Emits the number of units from a number up to `end`. Returns the block that gets the number,
+    /// and the trip count. The blocks lead to `units` with the number and a counter, or to `exit`
+    /// with the number.
+    fn trip_count(&mut self, rows: &Rows, end: Value, units: Block, exit: Block) -> (Block, Value) {
+        let [entry, some, by_shift, by_division, known] = self.blocks();
+        let [number] = self.params(entry);
+        self.test(
+            entry,
+            IntCC::UnsignedLessThan,
+            (number, end),
+            (some, &[]),
+            (exit, &[number]),
+        );
+        let mut cursor = FuncCursor::new(self.func).at_bottom(some);
+        let rest = cursor.ins().isub(end, number);
+        let others = cursor.ins().iadd_imm_s(rest, -1);
+        // The step is the number of threads, usually a power of two.
+        let shift = cursor.ins().ctz(rows.step);
+        let one = cursor.ins().iconst(types::I32, 1);
+        let power = cursor.ins().ishl(one, shift);
+        let is_power = cursor.ins().icmp(IntCC::Equal, power, rows.step);
+        cursor.ins().brif(is_power, by_shift, &[], by_division, &[]);
+        cursor.goto_bottom(by_shift);
+        let quotient = cursor.ins().ushr(others, shift);
+        cursor.ins().jump(known, &[quotient.into()]);
+        cursor.goto_bottom(by_division);
+        let quotient = cursor.ins().udiv(others, rows.step);
+        cursor.ins().jump(known, &[quotient.into()]);
+        let [quotient] = self.params(known);
+        let mut cursor = FuncCursor::new(self.func).at_bottom(known);
+        let trip_count = cursor.ins().iadd_imm_s(quotient, 1);
+        let zero = cursor.ins().iconst(types::I32, 0);
+        cursor.ins().jump(units, &[number.into(), zero.into()]);
+        (entry, trip_count)
+    }
+
+    /// Builds a second loop over the units of a row, for the work-groups in which checks of the
+    /// kernel hold for all work-items: all work-groups of the row, or all but the last. The other
+    /// units follow in the loop `rest`. Returns `None` if no checks are found.
+    ///
+    /// ```text
+    /// row:             jump attempt(count_x)
+    /// attempt(groups): brif checks hold in these groups, checked, retry
+    /// retry:           brif groups == last_group, rest, attempt(last_group)
+    /// ```
+    fn checked_row(&mut self, rows: &Rows, flow: &Flow, rest: Block) -> Result<Option<Checked>, Error> {
+        let body = &flow.order;
+        let insts: Vec<Inst> = body
+            .iter()
+            .flat_map(|&block| self.func.layout.block_insts(block))
+            .collect();
+        let is_try = |&inst: &Inst| self.func.dfg.insts[inst].exception_table().is_some();
+        if insts.len() > MAX_COPIED || insts.iter().any(is_try) {
+            return Ok(None);
+        }
+        let [attempt, retry, checked] = self.blocks();
+        let [groups] = self.params(attempt);
+        let one = self.number(attempt, 1);
+        let last_x = FuncCursor::new(self.func).at_bottom(attempt).ins().isub(groups, one);
+        let row = Row {
+            counts: rows.counts,
+            last_x,
+            y: rows.y,
+            z: rows.z,
+        };
+        let mut needs = BTreeSet::new();
+        let mut sides: Vec<(Inst, usize)> = Vec::new();
+        let mut ranges = Ranges::new(self.func, flow, self.options, row, attempt);
+        for &block in body {
+            let Some(branch) = ranges.func.layout.last_inst(block) else {
+                continue;
+            };
+            let InstructionData::Brif { arg, .. } = ranges.func.dfg.insts[branch] else {
+                continue;
+            };
+            for (side, truth) in [true, false].into_iter().enumerate() {
+                if let Some(found) = ranges.holds(arg, truth, block, MAX_DEPTH) {
+                    needs.extend(found);
+                    sides.push((branch, side));
+                    break;
+                }
+            }
+        }
+        let [count_x, ..] = rows.counts;
+        if sides.is_empty() {
+            for block in [attempt, retry, checked] {
+                remove(self.func, block);
+            }
+            return Ok(None);
+        }
+        let mut cursor = FuncCursor::new(self.func).at_bottom(attempt);
+        let mut all = cursor.ins().iconst(types::I8, 1);
+        for need in needs {
+            all = cursor.ins().band(all, need);
+        }
+        cursor.ins().brif(all, checked, &[], retry, &[]);
+        cursor.goto_bottom(retry);
+        let one = cursor.ins().iconst(types::I32, 1);
+        let some = cursor.ins().umax(count_x, one);
+        let without_last = cursor.ins().isub(some, one);
+        let tried = cursor.ins().icmp(IntCC::Equal, groups, without_last);
+        let number = rows.number.into();
+        cursor
+            .ins()
+            .brif(tried, rest, &[number], attempt, &[without_last.into()]);
+        cursor.goto_bottom(rows.row);
+        cursor.ins().jump(attempt, &[count_x.into()]);
+
+        let copy = copy(self.func, body);
+        for (branch, side) in sides {
+            let branch = copy.insts[&branch];
+            if let InstructionData::Brif { blocks, .. } = self.func.dfg.insts[branch] {
+                self.func.dfg.insts[branch] = InstructionData::Jump {
+                    opcode: Opcode::Jump,
+                    destination: blocks[side],
+                };
+            }
+        }
+        let end = FuncCursor::new(self.func)
+            .at_bottom(checked)
+            .ins()
+            .imul(groups, rows.size);
+        let (units, frame) = self.units(rows, copy.blocks[&body[0]], end, rest, true)?;
+        FuncCursor::new(self.func)
+            .at_bottom(checked)
+            .ins()
+            .jump(units, &[number]);
+        Ok(Some(Checked {
+            frame,
+            blocks: copy.blocks.into_values().collect(),
+        }))
+    }
+
+    /// Makes blocks at the end of the layout.
+    fn blocks<const N: usize>(&mut self) -> [Block; N] {
+        std::array::from_fn(|_| {
+            let block = self.func.dfg.make_block();
+            self.func.layout.append_block(block);
+            block
+        })
+    }
+
+    fn number(&mut self, block: Block, number: i64) -> Value {
+        FuncCursor::new(self.func)
+            .at_bottom(block)
+            .ins()
+            .iconst(types::I32, number)
     }
 
     /// Zeroes workgroup memory and waits until it is zero.
@@ -299,11 +538,6 @@ impl Loops<'_> {
         cursor.ins().brif(inside, body, &[], latch, &[]);
     }
 
-    fn barrier(&mut self, block: Block, frame: &Frame) -> Result<(), Error> {
-        self.intrinsic_at(block, "barrier", &[frame.barrier, frame.last_thread])?;
-        Ok(())
-    }
-
     fn intrinsic(&mut self, block: Block, name: &str, args: &[Value]) -> Result<Value, Error> {
         let value = self.intrinsic_at(block, name, args)?;
         value.ok_or_else(|| self.internal("the result of an intrinsic"))
@@ -356,21 +590,37 @@ fn local_index(cursor: &mut FuncCursor<'_>, subgroup: Value, lanes: u32) -> Valu
     cursor.ins().iadd(base, lane)
 }
 
+/// Removes a block without predecessors.
+fn remove(func: &mut Function, block: Block) {
+    while let Some(inst) = func.layout.first_inst(block) {
+        func.layout.remove_inst(inst);
+    }
+    func.layout.remove_block(block);
+}
+
 fn all_insts(func: &Function) -> Vec<Inst> {
     let blocks = func.layout.blocks();
     blocks.flat_map(|block| func.layout.block_insts(block)).collect()
 }
 
-/// Replaces the built-in functions that depend on the work-group, and the returns of the body.
+/// Replaces the built-in functions that depend on the work-group, and the returns of the bodies.
 /// With one lane, it replaces all built-in functions.
-fn expand_builtins(func: &mut Function, frame: &Frame, latch: Block, options: &Options) -> Result<(), Error> {
+fn expand_builtins(
+    func: &mut Function,
+    frame: &Frame,
+    checked: Option<&Checked>,
+    done: Block,
+    options: &Options,
+) -> Result<(), Error> {
     let mut calls = intrinsics::Builder::new();
-    let done = func.layout.last_block();
     for inst in all_insts(func) {
-        if func.dfg.insts[inst].opcode() == Opcode::Return && func.layout.inst_block(inst) != done {
+        let block = func.layout.inst_block(inst);
+        let in_checked = |checked: &&Checked| block.is_some_and(|block| checked.blocks.contains(&block));
+        let frame = checked.filter(in_checked).map_or(frame, |checked| &checked.frame);
+        if func.dfg.insts[inst].opcode() == Opcode::Return && block != Some(done) {
             let mut cursor = FuncCursor::new(func).at_inst(inst);
             cursor.use_srcloc(inst);
-            cursor.ins().jump(latch, &[]);
+            cursor.ins().jump(frame.latch, &[]);
             cursor.func.layout.remove_inst(inst);
             continue;
         }
@@ -429,6 +679,7 @@ fn replacement(
     Replacement::Value(match builtin {
         Builtin::WorkgroupId(axis) => frame.group[usize::from(axis)],
         Builtin::WorkgroupCount(axis) => frame.counts[usize::from(axis)],
+        Builtin::GlobalId(axis) => global_id(cursor, usize::from(axis), frame, options),
         Builtin::LocalIndex => local_index(cursor, frame.subgroup, options.lanes),
         Builtin::LocalId(axis) => local_id(cursor, usize::from(axis), frame.subgroup, options),
         Builtin::SubgroupId => frame.subgroup,
@@ -492,6 +743,21 @@ fn local_id(cursor: &mut FuncCursor<'_>, axis: usize, subgroup: Value, options: 
         return local_index(cursor, within, lanes);
     }
     within
+}
+
+/// Emits the number of the work-item in a dimension of the dispatch.
+fn global_id(cursor: &mut FuncCursor<'_>, axis: usize, frame: &Frame, options: &Options) -> Value {
+    let [size_x, size_y, size_z] = options.workgroup_size;
+    let lanes = options.lanes;
+    if axis == 0 && size_y * size_z == 1 && size_x.is_multiple_of(lanes) && !frame.together {
+        return local_index(cursor, frame.number, lanes);
+    }
+    let size = cursor
+        .ins()
+        .iconst(types::I32, i64::from(options.workgroup_size[axis]));
+    let first = cursor.ins().imul(frame.group[axis], size);
+    let local = local_id(cursor, axis, frame.subgroup, options);
+    cursor.ins().iadd(first, local)
 }
 
 /// Emits the quotient of a number below 2^16 and a constant, without a division: vectors have no

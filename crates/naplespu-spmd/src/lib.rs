@@ -17,18 +17,22 @@
 //!
 //! # Structure
 //!
-//! `dispatch` adds the loops over work-groups and subgroups, still as scalar CLIF. `slots` lays
-//! out the stack slots of the lanes. `normalize` gives loops one preheader and one latch, and the
-//! function one return. `versions` copies
-//! code after checks of bounds. `divergence` classifies values and branches, and `linearize` orders the
-//! blocks. `emit` writes the vector function, with `memory` for accesses, `lane_loop` for
-//! operations without a vector form, `ops` for the others and `across` for operations across lanes.
-//! `facts` has constants, booleans and alignment of scalar values, `builtins` the reserved names.
+//! `dispatch` adds the loops over work-groups and subgroups, still as scalar CLIF. Work-groups for
+//! which checks of bounds hold, by the `ranges` of their operands, execute a copy without them.
+//! `slots` lays out the stack slots of the lanes. `normalize` gives loops one preheader and one
+//! latch, and the function one return. `versions` and `loop_versions` copy code that all lanes
+//! execute in most subgroups (`copy`). `divergence` classifies values and branches, and `linearize`
+//! orders the blocks. `emit` writes the vector function, with `memory` for accesses, `lane_loop` for
+//! operations without a vector form, `ops` and `convert` for the others and `across` for operations
+//! across lanes. `facts` has constants, booleans and alignment of scalar values, `builtins` the
+//! reserved names.
 
 #![deny(missing_docs)]
 
 mod across;
 pub mod builtins;
+mod convert;
+mod copy;
 mod dispatch;
 mod divergence;
 mod emit;
@@ -36,11 +40,13 @@ mod error;
 mod facts;
 mod lane_loop;
 mod linearize;
+mod loop_versions;
 mod memory;
 mod names;
 mod normalize;
 mod ops;
 mod options;
+mod ranges;
 mod slots;
 mod versions;
 

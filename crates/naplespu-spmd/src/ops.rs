@@ -1,5 +1,6 @@
 //! Operations on lanes: masks, and instructions that have a vector form.
 
+use crate::convert::Division;
 use crate::divergence::{Form, lanes_type};
 use crate::emit::{ALL_LANES, Emitter, LANES, Parts, callee_name, is_uniform_intrinsic};
 use crate::error::Error;
@@ -193,12 +194,18 @@ impl Emitter<'_> {
                 return Ok(Some(vectors.iter().map(|&lanes| rotate(self, lanes)).collect()));
             }
             Opcode::Udiv | Opcode::Urem if ty == types::I32 => {
-                let Some(divisor) = facts::constant(self.old, args[1]).map(|divisor| divisor as u32) else {
-                    return Ok(None);
+                let wanted = if opcode == Opcode::Udiv {
+                    Division::Quotient
+                } else {
+                    Division::Remainder
                 };
-                if !divisor.is_power_of_two() {
-                    return Ok(None);
-                }
+                let constant = facts::constant(self.old, args[1]).map(|divisor| divisor as u32);
+                let Some(divisor) = constant.filter(|divisor| divisor.is_power_of_two()) else {
+                    if self.form(args[1]) != Form::Uniform {
+                        return Ok(None);
+                    }
+                    return self.divide_unsigned(args[0], args[1], wanted).map(Some);
+                };
                 let vectors = self.vectors(args[0])?;
                 let shift = self
                     .builder
@@ -210,6 +217,14 @@ impl Emitter<'_> {
                     _ => this.builder.ins().band(lanes, mask),
                 };
                 return Ok(Some(vectors.iter().map(|&lanes| part(self, lanes)).collect()));
+            }
+            Opcode::Sdiv | Opcode::Srem if ty == types::I32 && self.form(args[1]) == Form::Uniform => {
+                let wanted = if opcode == Opcode::Sdiv {
+                    Division::Quotient
+                } else {
+                    Division::Remainder
+                };
+                return self.divide_signed(args[0], args[1], wanted).map(Some);
             }
             _ => return Ok(None),
         }
@@ -248,19 +263,18 @@ impl Emitter<'_> {
                 let signed = opcode == Opcode::FcvtFromSint;
                 let vectors = self.vectors(arg)?;
                 let vectors = self.extend(&vectors, from, signed);
-                let convert = |this: &mut Self, lanes: Value| match signed {
-                    true => this.builder.ins().fcvt_from_sint(types::F32X16, lanes),
-                    false => this.builder.ins().fcvt_from_uint(types::F32X16, lanes),
-                };
-                return Ok(Some(vectors.iter().map(|&lanes| convert(self, lanes)).collect()));
+                let mut parts = Parts::new();
+                for lanes in vectors {
+                    parts.push(self.float_from_int(lanes, signed)?);
+                }
+                return Ok(Some(parts));
             }
             Opcode::FcvtToSintSat | Opcode::FcvtToUintSat if from == types::F32 && ty == types::I32 => {
-                let vectors = self.vectors(arg)?;
-                let convert = |this: &mut Self, lanes: Value| match opcode {
-                    Opcode::FcvtToSintSat => this.builder.ins().fcvt_to_sint_sat(types::I32X16, lanes),
-                    _ => this.builder.ins().fcvt_to_uint_sat(types::I32X16, lanes),
-                };
-                return Ok(Some(vectors.iter().map(|&lanes| convert(self, lanes)).collect()));
+                let mut parts = Parts::new();
+                for lanes in self.vectors(arg)? {
+                    parts.push(self.int_from_float(lanes, opcode == Opcode::FcvtToSintSat)?);
+                }
+                return Ok(Some(parts));
             }
             _ => return Ok(None),
         }
@@ -419,7 +433,7 @@ impl Emitter<'_> {
         Ok(parts)
     }
 
-    fn mix_words(&mut self, name: &str, mask: Value, x: Value, y: Value) -> Result<Value, Error> {
+    pub fn mix_words(&mut self, name: &str, mask: Value, x: Value, y: Value) -> Result<Value, Error> {
         self.set_mask(mask)?;
         self.intrinsic(name, &[x, y])
     }

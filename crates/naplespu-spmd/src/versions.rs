@@ -10,16 +10,19 @@
 //! ```
 
 use crate::builtins::{self, Builtin};
+use crate::copy::copy;
 use crate::divergence::{Divergence, Form, definition};
 use crate::error::Error;
 use crate::linearize::Flow;
+use crate::loop_versions::BoundedLoop;
+use crate::normalize;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Block, BlockArg, FuncRef, Function, Inst, InstBuilder, InstructionData, Opcode, Value};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Maximum number of instructions of copied code.
-const MAX_COPIED: usize = 400;
+pub const MAX_COPIED: usize = 400;
 
 /// Maximum number of instructions of all copies in a function. Code of nested conditions is copied
 /// once for each of them.
@@ -41,13 +44,22 @@ pub fn run(func: &mut Function, is_pure: impl Fn(&Function, Inst) -> bool) -> Re
             let side = |side| Region::find(func, &flow, &divergence, block, side);
             side(0).or_else(|| side(1))
         };
+        let import = |func: &mut Function| builtins::import(func, "subgroup_all_known", Builtin::AllKnown);
+        let bounded = |&block: &Block| BoundedLoop::find(func, &flow, &divergence, block);
+        let is_new = |block: &&Block| !done.contains(*block);
+        if let Some(found) = flow.order.iter().filter(is_new).find_map(bounded) {
+            growth += found.size;
+            let callee = *all_known.get_or_insert_with(|| import(func));
+            found.copy(func, callee, &mut done);
+            normalize::run(func)?;
+            continue;
+        }
         let found = flow.order.iter().filter(candidate).find_map(find);
         let Some(region) = found else {
             return Ok(());
         };
         growth += region.size;
-        let import = || builtins::import(func, "subgroup_all_known", Builtin::AllKnown);
-        let callee = *all_known.get_or_insert_with(import);
+        let callee = *all_known.get_or_insert_with(|| import(func));
         done.insert(region.copy(func, callee));
         done.insert(region.branch);
     }
@@ -121,40 +133,8 @@ impl Region {
 
     /// Copies the code and branches to the copy. Returns the block with the old branch.
     fn copy(&self, func: &mut Function, all_known: FuncRef) -> Block {
-        let mut new_blocks = BTreeMap::new();
-        let mut values = BTreeMap::new();
-        for &block in &self.blocks {
-            let new = func.dfg.make_block();
-            func.layout.append_block(new);
-            for param in func.dfg.block_params(block).to_vec() {
-                let ty = func.dfg.value_type(param);
-                values.insert(param, func.dfg.append_block_param(new, ty));
-            }
-            new_blocks.insert(block, new);
-        }
-        let mut copies = Vec::new();
-        for &block in &self.blocks {
-            for inst in func.layout.block_insts(block).collect::<Vec<_>>() {
-                let copy = func.dfg.clone_inst(inst);
-                func.layout.append_inst(copy, new_blocks[&block]);
-                func.set_srcloc(copy, func.srcloc(inst));
-                for (&old, &new) in func.dfg.inst_results(inst).iter().zip(func.dfg.inst_results(copy)) {
-                    values.insert(old, new);
-                }
-                copies.push(copy);
-            }
-        }
-        for copy in copies {
-            func.dfg
-                .map_inst_values(copy, |value| values.get(&value).copied().unwrap_or(value));
-            let dfg = &mut func.dfg;
-            for call in dfg.insts[copy].branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables) {
-                if let Some(&new) = new_blocks.get(&call.block(&dfg.value_lists)) {
-                    call.set_block(new, &mut dfg.value_lists);
-                }
-            }
-        }
-        self.branch_to(func, new_blocks[&self.start], all_known)
+        let copy = copy(func, &self.blocks);
+        self.branch_to(func, copy.blocks[&self.start], all_known)
     }
 
     fn branch_to(&self, func: &mut Function, copy: Block, all_known: FuncRef) -> Block {
@@ -204,7 +184,7 @@ fn escapes(func: &Function, blocks: &[Block]) -> bool {
 
 /// Returns whether a condition is a compare of a linear and a uniform number, or a conjunction of
 /// such compares and uniform conditions; if `negated`, whether its negation is.
-fn is_bound(
+pub fn is_bound(
     func: &Function,
     (flow, divergence): (&Flow, &Divergence),
     block: Block,
@@ -241,7 +221,7 @@ fn conjunction(negated: bool) -> Opcode {
 }
 
 /// Computes a condition of [`is_bound`], or its negation, once more at the end of a block.
-fn copy_condition(func: &mut Function, value: Value, block: Block, negated: bool, depth: u32) -> Value {
+pub fn copy_condition(func: &mut Function, value: Value, block: Block, negated: bool, depth: u32) -> Value {
     let data = definition(func, value).map(|inst| func.dfg.insts[inst]);
     match data {
         Some(InstructionData::IntCompare { args: [x, y], cond, .. }) => {

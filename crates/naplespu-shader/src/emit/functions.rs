@@ -5,7 +5,7 @@ use crate::emit::operators::component;
 use crate::error::{Error, Result};
 use crate::layout::{Ty, register};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::{InstBuilder, Value, types};
+use cranelift_codegen::ir::{InstBuilder, InstructionData, Value, types};
 use naga::{MathFunction, ScalarKind};
 
 /// The kind of the numbers that a function works on.
@@ -172,10 +172,10 @@ impl Emitter<'_, '_> {
     /// Returns the smaller number.
     pub(super) fn min(&mut self, kind: Kind, a: Value, b: Value) -> Value {
         match kind {
-            Kind::Float => {
+            Kind::Float => self.min_constant(a, b).unwrap_or_else(|| {
                 let is_less = self.builder.ins().fcmp(FloatCC::LessThan, b, a);
                 self.builder.ins().select(is_less, b, a)
-            }
+            }),
             Kind::Signed => self.builder.ins().smin(a, b),
             Kind::Unsigned => self.builder.ins().umin(a, b),
         }
@@ -184,12 +184,47 @@ impl Emitter<'_, '_> {
     /// Returns the larger number.
     pub(super) fn max(&mut self, kind: Kind, a: Value, b: Value) -> Value {
         match kind {
-            Kind::Float => {
+            Kind::Float => self.max_constant(a, b).unwrap_or_else(|| {
                 let is_less = self.builder.ins().fcmp(FloatCC::LessThan, a, b);
                 self.builder.ins().select(is_less, b, a)
-            }
+            }),
             Kind::Signed => self.builder.ins().smax(a, b),
             Kind::Unsigned => self.builder.ins().umax(a, b),
+        }
+    }
+
+    /// Returns the smaller number if one is a constant. As integers, floats are ordered like their
+    /// values if they are positive, and in reverse order above all positive ones, unsigned, if they
+    /// are negative.
+    fn min_constant(&mut self, a: Value, b: Value) -> Option<Value> {
+        let is_negative = self.is_negative_constant(a).or_else(|| self.is_negative_constant(b))?;
+        let [a, b] = [a, b].map(|float| self.bits(float));
+        let smaller = if is_negative {
+            self.builder.ins().umax(a, b)
+        } else {
+            self.builder.ins().smin(a, b)
+        };
+        Some(self.of_bits(smaller))
+    }
+
+    /// Returns the larger number if one is a constant.
+    fn max_constant(&mut self, a: Value, b: Value) -> Option<Value> {
+        let is_negative = self.is_negative_constant(a).or_else(|| self.is_negative_constant(b))?;
+        let [a, b] = [a, b].map(|float| self.bits(float));
+        let larger = if is_negative {
+            self.builder.ins().umin(a, b)
+        } else {
+            self.builder.ins().smax(a, b)
+        };
+        Some(self.of_bits(larger))
+    }
+
+    /// Returns whether a constant `f32` has its sign bit set.
+    fn is_negative_constant(&self, value: Value) -> Option<bool> {
+        let dfg = &self.builder.func.dfg;
+        match dfg.insts[dfg.value_def(value).inst()?] {
+            InstructionData::UnaryIeee32 { imm, .. } => Some(imm.bits() >> 31 == 1),
+            _ => None,
         }
     }
 

@@ -409,17 +409,8 @@ impl<'m> Emitter<'m, '_> {
         match built_in {
             BuiltIn::GlobalInvocationId => {
                 for axis in 0..3 {
-                    let group = self.axis("workgroup_id", axis)?;
-                    let local = self.local_id(axis)?;
-                    let value = match size[axis] {
-                        1 => group,
-                        size => {
-                            let size = self.word(size);
-                            let first = self.builder.ins().imul(group, size);
-                            self.builder.ins().iadd(first, local)
-                        }
-                    };
-                    values.push(value);
+                    let name = if size[axis] == 1 { "workgroup_id" } else { "global_id" };
+                    values.push(self.axis(name, axis)?);
                 }
             }
             BuiltIn::LocalInvocationId => {
