@@ -207,8 +207,7 @@ fn collatz() -> Result<(), String> {
 fn subgroups() -> Result<(), String> {
     let npu = npu_with(wgpu::Features::SUBGROUP)?;
     let pipeline = npu.pipeline(
-        "enable subgroups;
-         @group(0) @binding(0) var<storage, read_write> out: array<vec4u>;
+        "@group(0) @binding(0) var<storage, read_write> out: array<vec4u>;
 
          @compute @workgroup_size(200)
          fn main(
