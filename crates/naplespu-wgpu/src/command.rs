@@ -57,7 +57,7 @@ pub(crate) enum Command {
 pub(crate) struct Recording {
     commands: Vec<Command>,
     /// The first failed call.
-    failed: Option<(&'static str, Error)>,
+    failed: Option<(&'static str, Box<Error>)>,
     pub(crate) is_pass_open: bool,
     pub(crate) is_finished: bool,
     /// The open debug groups outside of passes.
@@ -74,23 +74,23 @@ impl Recording {
         match commands {
             Ok(commands) => self.commands.extend(commands),
             Err(error) => {
-                self.failed.get_or_insert((call, error));
+                self.failed.get_or_insert((call, Box::new(error)));
             }
         }
     }
 
     /// Ends the recording.
-    pub(crate) fn finish(&mut self) -> Result<Vec<Command>, (&'static str, Error)> {
+    pub(crate) fn finish(&mut self) -> Result<Vec<Command>, (&'static str, Box<Error>)> {
         const FINISH: &str = "CommandEncoder::finish";
         self.is_finished = true;
         if let Some(failed) = self.failed.take() {
             return Err(failed);
         }
         if self.is_pass_open {
-            return Err((FINISH, Error::PassOpen));
+            return Err((FINISH, Box::new(Error::PassOpen)));
         }
         if self.debug_groups != 0 {
-            return Err((FINISH, Error::DebugGroups));
+            return Err((FINISH, Box::new(Error::DebugGroups)));
         }
         Ok(std::mem::take(&mut self.commands))
     }

@@ -174,7 +174,7 @@ impl CommandEncoderInterface for CommandEncoder {
 
     fn finish(&mut self) -> DispatchCommandBuffer {
         let commands = lock(&self.recording).finish();
-        let commands = commands.map_err(|(call, error)| self.shared.report(call, error));
+        let commands = commands.map_err(|(call, error)| self.shared.report(call, *error));
         let shared = Arc::clone(&self.shared);
         let label = std::mem::take(&mut self.label);
         DispatchCommandBuffer::custom(CommandBuffer::new(shared, label, commands.ok()))

@@ -42,7 +42,7 @@ pub(crate) struct ComputePipeline(Arc<PipelineInner>);
 impl Drop for PipelineInner {
     fn drop(&mut self) {
         if let Some(compiled) = self.compiled.take() {
-            self.shared.free(Freed::Kernel(compiled.runner));
+            self.shared.free(Freed::Kernel(Box::new(compiled.runner)));
         }
     }
 }

@@ -33,7 +33,7 @@ pub(crate) struct Machine {
 #[derive(Debug)]
 pub(crate) enum Freed {
     Buffer(Buffer),
-    Kernel(Runner),
+    Kernel(Box<Runner>),
 }
 
 /// A callback that waits for a poll.

@@ -102,7 +102,8 @@ impl Buffer {
             }
             let ulps = ordered(found).abs_diff(ordered(expected));
             let is_close = ulps <= tolerance.ulps || (a - b).abs() <= tolerance.absolute;
-            if !is_close && !(a.is_nan() && b.is_nan()) {
+            let is_equal = is_close || (a.is_nan() && b.is_nan());
+            if !is_equal {
                 return Err(format!(
                     "binding {binding}, word {index}: {a:?} on the NPU, {b:?} on Vulkan, {ulps} ulps"
                 ));

@@ -113,7 +113,7 @@ fn destroyed_device() -> Result<(), String> {
         npu.queue.submit([npu.encoder().finish()]);
         npu.queue.write_buffer(&buffer, 0, &[0; 8]);
         buffer.map_async(wgpu::MapMode::Read, .., move |result| {
-            drop(sender.send(result.is_err()))
+            let _ = sender.send(result.is_err());
         });
     });
     expect((refused, receiver.try_recv()), (String::new(), Ok(true)))

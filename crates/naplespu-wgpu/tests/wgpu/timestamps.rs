@@ -102,6 +102,8 @@ fn refused_queries() -> Result<(), String> {
     let mut encoder = npu.encoder();
     encoder.resolve_query_set(&queries, 0..2, &target, 0);
     queries.destroy();
-    let refused = npu.refusal(|| drop(npu.queue.submit([encoder.finish()])));
+    let refused = npu.refusal(|| {
+        npu.queue.submit([encoder.finish()]);
+    });
     expect(refused.contains("the query set is destroyed"), true)
 }
