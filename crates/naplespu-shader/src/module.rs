@@ -89,7 +89,18 @@ impl Module {
     ///
     /// [`Error::Glsl`], [`Error::Invalid`].
     pub fn from_glsl(text: &str) -> Result<Self> {
-        let options = glsl::Options::from(ShaderStage::Compute);
+        Self::from_glsl_with(text, &[])
+    }
+
+    /// Parses and validates a GLSL text of a compute shader, with these macros and their texts.
+    ///
+    /// # Errors
+    ///
+    /// See [`Module::from_glsl`].
+    pub fn from_glsl_with(text: &str, macros: &[(&str, &str)]) -> Result<Self> {
+        let mut options = glsl::Options::from(ShaderStage::Compute);
+        let owned = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
+        options.defines = macros.iter().map(owned).collect();
         let parsed = guarded(|| glsl::Frontend::default().parse(&options, text).map_err(Error::Glsl))?;
         Self::validated(parsed, Lines::of(text))
     }

@@ -26,25 +26,47 @@ pub enum RunError {
         /// The number in the group.
         binding: u32,
     },
-    /// A bound buffer is too small.
+    /// The bound bytes are too few.
     #[error("the buffer at binding {binding} of group {group} has {size} bytes, at least {least} are needed")]
     TooSmall {
         /// The number of the group.
         group: u32,
         /// The number in the group.
         binding: u32,
-        /// The size of the buffer in bytes.
+        /// The number of bound bytes.
         size: u32,
         /// The least size in bytes.
         least: u32,
     },
-    /// A buffer that the entry point writes is bound twice.
+    /// Bytes that the entry point writes are bound twice.
     #[error("the buffer at binding {binding} of group {group} is written, and bound a second time")]
     Aliased {
         /// The number of the group.
         group: u32,
         /// The number in the group.
         binding: u32,
+    },
+    /// The first bound byte is not at a multiple of 64.
+    #[error("the buffer at binding {binding} of group {group} is bound at {address:#x}, not a multiple of 64")]
+    Unaligned {
+        /// The number of the group.
+        group: u32,
+        /// The number in the group.
+        binding: u32,
+        /// The address of the first bound byte.
+        address: u32,
+    },
+    /// The bound bytes are not in the buffer.
+    #[error("{size} bytes from {offset} on are bound to binding {binding} of group {group}, outside of the buffer")]
+    OutOfRange {
+        /// The number of the group.
+        group: u32,
+        /// The number in the group.
+        binding: u32,
+        /// The first bound byte.
+        offset: u32,
+        /// The number of bound bytes.
+        size: u32,
     },
     /// The launch failed.
     #[error(transparent)]
@@ -79,7 +101,7 @@ impl Dispatch {
     }
 }
 
-/// A buffer for a binding.
+/// Bytes of a buffer for a binding.
 #[derive(Clone, Copy, Debug)]
 pub struct Bound {
     /// The number of the group.
@@ -88,6 +110,30 @@ pub struct Bound {
     pub binding: u32,
     /// The buffer.
     pub buffer: Buffer,
+    /// The first byte, a multiple of 64.
+    pub offset: u32,
+    /// The number of bytes, which is the size of the buffer for the shader.
+    pub size: u32,
+}
+
+impl Bound {
+    /// Binds all bytes of a buffer.
+    pub fn whole(group: u32, binding: u32, buffer: Buffer) -> Self {
+        Self {
+            group,
+            binding,
+            buffer,
+            offset: 0,
+            size: buffer.size(),
+        }
+    }
+
+    /// Returns whether the two have bytes in common.
+    fn overlaps(&self, other: &Self) -> bool {
+        let end = |one: &Self| u64::from(one.offset) + u64::from(one.size);
+        let starts_before = |a: &Self, b: &Self| u64::from(a.offset) < end(b);
+        self.buffer == other.buffer && starts_before(self, other) && starts_before(other, self)
+    }
 }
 
 /// An entry point that is compiled on a device.
@@ -158,8 +204,8 @@ impl Runner {
         let mut arguments: Vec<Arg> = Vec::new();
         for parameter in &self.kernel.parameters {
             arguments.push(match *parameter {
-                Parameter::Address(index) => buffers[index].into(),
-                Parameter::Size(index) => Arg::from(buffers[index].size() as i32),
+                Parameter::Address(index) => buffers[index].buffer.at(buffers[index].offset),
+                Parameter::Size(index) => Arg::from(buffers[index].size.cast_signed()),
             });
         }
         let mut config = LaunchConfig::new(ThreadSet::on_cores(0..dispatch.cores, dispatch.threads));
@@ -173,18 +219,46 @@ impl Runner {
         Ok(finished.statistics)
     }
 
+    /// Removes the dispatch function from the device.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::Device`] if it is another device.
+    pub fn free(self, device: &mut Device) -> Result<(), RunError> {
+        let freed = device.free_function(self.compiled.function());
+        freed.map_err(|error| RunError::Device(error.into()))
+    }
+
     /// Returns the buffer of each binding.
-    fn buffers(&self, bound: &[Bound]) -> Result<Vec<Buffer>, RunError> {
+    fn buffers(&self, bound: &[Bound]) -> Result<Vec<Bound>, RunError> {
         let mut buffers = Vec::with_capacity(self.kernel.bindings.len());
         for one in &self.kernel.bindings {
             let (group, binding) = (one.group, one.binding);
             let found = bound
                 .iter()
                 .find(|bound| (bound.group, bound.binding) == (group, binding));
-            let Some(found) = found else {
+            let Some(&found) = found else {
                 return Err(RunError::Missing { group, binding });
             };
-            let size = found.buffer.size();
+            let Bound {
+                buffer, offset, size, ..
+            } = found;
+            if u64::from(offset) + u64::from(size) > u64::from(buffer.size()) {
+                return Err(RunError::OutOfRange {
+                    group,
+                    binding,
+                    offset,
+                    size,
+                });
+            }
+            let address = buffer.address().wrapping_add(offset);
+            if !address.is_multiple_of(BUFFER_ALIGNMENT) {
+                return Err(RunError::Unaligned {
+                    group,
+                    binding,
+                    address,
+                });
+            }
             if size < one.min_size {
                 return Err(RunError::TooSmall {
                     group,
@@ -193,11 +267,11 @@ impl Runner {
                     least: one.min_size,
                 });
             }
-            buffers.push(found.buffer);
+            buffers.push(found);
         }
         for (index, one) in self.kernel.bindings.iter().enumerate() {
             let others = buffers.iter().enumerate().filter(|(other, _)| *other != index);
-            let mut same = others.filter(|(_, other)| **other == buffers[index]);
+            let mut same = others.filter(|(_, other)| other.overlaps(&buffers[index]));
             if one.kind == BindingKind::Storage && same.next().is_some() {
                 return Err(RunError::Aliased {
                     group: one.group,

@@ -4,7 +4,7 @@
 //! after linearization, a definition need not dominate its uses any more. The mask of a block is a
 //! variable too, to which each edge into the block adds its lanes.
 
-use crate::divergence::{Divergence, Form, definition, lanes_type};
+use crate::divergence::{Divergence, Form, definition, exit_targets, lanes_type};
 use crate::error::Error;
 use crate::linearize::Flow;
 use crate::names::external_name;
@@ -454,14 +454,30 @@ impl Emitter<'_> {
     }
 
     /// Returns the block that is executed next if lanes go to these positions or wait there, and
-    /// records that the others wait.
+    /// records that the others wait. If a loop ends with that, the lanes that left it in earlier
+    /// iterations wait as well.
     fn go_to(&mut self, mut targets: BTreeSet<usize>) -> Result<Block, Error> {
+        if let Some(&first) = targets.first() {
+            targets.extend(self.left_before(self.flow.order[first]));
+        }
         let Some(first) = targets.pop_first() else {
             return Err(self.internal("a next block"));
         };
         let next = self.flow.order[first];
         self.waiting.entry(next).or_default().extend(targets);
         Ok(self.blocks[&next])
+    }
+
+    /// Returns the positions of the blocks to which lanes may have left in earlier iterations of
+    /// the loops that contain this block but not `target`.
+    fn left_before(&self, target: Block) -> BTreeSet<usize> {
+        let left = self
+            .flow
+            .loops_of(self.block)
+            .filter(|&around| self.divergence.loops.contains(&around) && !self.flow.loops.is_in_loop(target, around));
+        let targets = left.flat_map(|around| exit_targets(self.flow, around));
+        let positions = targets.map(|target| self.flow.position[&target]);
+        positions.filter(|&at| at > self.flow.position[&self.block]).collect()
     }
 
     fn terminator(&mut self, inst: Inst) -> Result<(), Error> {

@@ -3,7 +3,7 @@
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_naplespu::isa;
 use naplespu_jit::Device;
-use naplespu_shader::{Bound, Dispatch, Module, Options, Runner};
+use naplespu_shader::{Bound, Dispatch, Module, Options, RunError, Runner};
 
 /// A shader with its buffers of group 0, by number, as words.
 pub struct Case<'a> {
@@ -68,11 +68,7 @@ pub fn run(case: Case<'_>) -> Result<Vec<Vec<u32>>, String> {
         device
             .copy_words_in(buffer, 0, words)
             .map_err(|error| error.to_string())?;
-        bound.push(Bound {
-            group: 0,
-            binding: index as u32,
-            buffer,
-        });
+        bound.push(Bound::whole(0, index as u32, buffer));
     }
     let dispatch = Dispatch::new(case.groups, case.threads);
     runner
@@ -84,4 +80,50 @@ pub fn run(case: Case<'_>) -> Result<Vec<Vec<u32>>, String> {
         results.push(words.map_err(|error| error.to_string())?);
     }
     Ok(results)
+}
+
+/// Parts of a buffer are bound as if they were buffers. Their bytes may not overlap if one is
+/// written.
+#[test]
+fn parts_of_buffers() -> Result<(), String> {
+    let module = wgsl(
+        "@group(0) @binding(0) var<storage, read> a: array<u32>;
+         @group(0) @binding(1) var<storage, read_write> b: array<u32>;
+         @compute @workgroup_size(32) fn main(@builtin(local_invocation_index) item: u32) {
+             if item < arrayLength(&a) { b[item] = a[item] + arrayLength(&b); }
+         }",
+    )?;
+    let mut device = device(false)?;
+    let kernel = module
+        .compile(None, &Options::default())
+        .map_err(|error| error.to_string())?;
+    let runner = Runner::new(&mut device, kernel).map_err(|error| error.to_string())?;
+    let words: Vec<u32> = (100..164).collect();
+    let buffer = device.allocate(256).map_err(|error| error.to_string())?;
+    device
+        .copy_words_in(buffer, 0, &words)
+        .map_err(|error| error.to_string())?;
+    let part = |binding, offset, size| Bound {
+        group: 0,
+        binding,
+        buffer,
+        offset,
+        size,
+    };
+    let mut run = |a, b| {
+        let finished = runner.dispatch(&mut device, &Dispatch::new([1, 1, 1], 2), &[a, b]);
+        finished.map(|_| ())
+    };
+    let refused = run(part(0, 0, 68), part(1, 64, 64));
+    assert!(matches!(refused, Err(RunError::Aliased { .. })), "{refused:?}");
+    let refused = run(part(0, 4, 8), part(1, 64, 64));
+    assert!(matches!(refused, Err(RunError::Unaligned { .. })), "{refused:?}");
+    let refused = run(part(0, 0, 8), part(1, 192, 68));
+    assert!(matches!(refused, Err(RunError::OutOfRange { .. })), "{refused:?}");
+    run(part(0, 0, 8), part(1, 192, 64)).map_err(|error| error.to_string())?;
+    let mut expected = words;
+    (expected[48], expected[49]) = (116, 117);
+    let found = device.copy_words_out(buffer, 0, 64);
+    assert_eq!(found.map_err(|error| error.to_string())?, expected);
+    runner.free(&mut device).map_err(|error| error.to_string())
 }

@@ -133,6 +133,100 @@ block5:
     });
 }
 
+/// Some lanes leave a loop early, and the others leave it together by a uniform branch.
+#[test]
+fn lanes_that_left_a_loop_wait_for_its_uniform_exit() {
+    let text = kernel(
+        "
+    v9 = load.i32 notrap aligned v8
+    v10 = iconst.i32 0x3ff
+    v11 = band v9, v10
+    v12 = iconst.i32 0
+    v13 = iconst.i32 100
+    v14 = iconst.i32 700
+    v15 = iconst.i32 4
+    v16 = iconst.i32 1
+    jump block1(v12, v11)
+block1(v20: i32, v21: i32):
+    v22 = icmp ult v20, v15
+    brif v22, block2, block5(v21)
+block2:
+    v23 = iadd v21, v13
+    v24 = icmp ugt v23, v14
+    brif v24, block4, block3
+block3:
+    v25 = iadd v20, v16
+    jump block1(v25, v23)
+block4:
+    v26 = imul v23, v15
+    jump block5(v26)
+block5(v27: i32):
+    store notrap aligned v27, v8
+    return
+",
+    );
+    check(&text, options(48, 1), &memory(), &[0], |memory| {
+        for value in &mut memory[..144] {
+            let mut sum = *value & 0x3ff;
+            for _ in 0..4 {
+                sum += 100;
+                if sum > 700 {
+                    sum *= 4;
+                    break;
+                }
+            }
+            *value = sum;
+        }
+    });
+}
+
+/// Some lanes leave a loop in its middle. In the last iteration all others leave at its start, and
+/// its rest is jumped over.
+#[test]
+fn lanes_that_left_a_loop_wait_for_code_that_is_jumped_over() {
+    let text = kernel(
+        "
+    v9 = load.i32 notrap aligned v8
+    v10 = iconst.i32 31
+    v11 = band v9, v10
+    v12 = iconst.i32 2
+    v13 = iconst.i32 3
+    v14 = iconst.i32 5
+    v15 = iconst.i32 7
+    v16 = iconst.i32 1
+    v17 = icmp eq v11, v15
+    brif v17, block8, block1(v12)
+block1(v20: i32):
+    v22 = icmp ult v20, v11
+    brif v22, block2, block5
+block2:
+    v23 = band v11, v13
+    v24 = icmp eq v23, v16
+    brif v24, block4, block3
+block3:
+    v25 = iadd v20, v16
+    jump block1(v25)
+block4:
+    jump block6(v14)
+block5:
+    jump block6(v15)
+block6(v27: i32):
+    store notrap aligned v27, v8
+    jump block8
+block8:
+    return
+",
+    );
+    check(&text, options(48, 1), &memory(), &[0], |memory| {
+        for value in &mut memory[..144] {
+            let number = *value & 31;
+            if number != 7 {
+                *value = if number > 2 && number & 3 == 1 { 5 } else { 7 };
+            }
+        }
+    });
+}
+
 #[test]
 fn a_uniform_loop_stays_scalar_in_divergent_code() {
     let text = kernel(

@@ -143,11 +143,8 @@ fn bind(args: &Args, device: &mut Device) -> Result<Vec<Bound>, Stop> {
                 &read
             }
         };
-        bound.push(Bound {
-            group: *group,
-            binding: *binding,
-            buffer: device.allocate_from(bytes).map_err(fault)?,
-        });
+        let buffer = device.allocate_from(bytes).map_err(fault)?;
+        bound.push(Bound::whole(*group, *binding, buffer));
     }
     Ok(bound)
 }
