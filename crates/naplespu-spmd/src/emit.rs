@@ -258,6 +258,7 @@ impl Emitter<'_> {
             if index == 0 {
                 self.enter_function(block)?;
             }
+            self.wait_after_loop(block);
             self.load_mask(block);
             self.skip_if_empty(block)?;
             self.reset_inner(self.flow.starts(block), block)?;
@@ -413,6 +414,23 @@ impl Emitter<'_> {
             .get(&block)
             .cloned()
             .map(|vars| vars.iter().map(|&var| self.builder.use_var(var)).collect());
+    }
+
+    /// Records at the header of a loop that lanes wait after the loop, because they can have left it
+    /// in earlier iterations. Without that, a uniform branch out of the loop would forget them.
+    fn wait_after_loop(&mut self, header: Block) {
+        let Some(around) = self.flow.starts(header) else {
+            return;
+        };
+        if !self.divergence.loops.contains(&around) {
+            return;
+        }
+        let inside = |block: Block| self.flow.loops.is_in_loop(block, around);
+        let exits = self.flow.order.iter().filter(|&&block| inside(block));
+        let targets = exits.flat_map(|&block| self.flow.cfg.succ_iter(block));
+        let outside = targets.filter(|&target| !inside(target));
+        let positions: BTreeSet<usize> = outside.map(|target| self.flow.position[&target]).collect();
+        self.waiting.entry(header).or_default().extend(positions);
     }
 
     /// Jumps over the block if no lane is active and that is worth a branch or necessary.
