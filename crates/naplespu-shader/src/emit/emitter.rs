@@ -3,7 +3,7 @@
 use crate::emit::facts::Facts;
 use crate::emit::pointer::{Memory, Pointer, Root};
 use crate::error::{Error, Result, Unsupported};
-use crate::layout::Types;
+use crate::layout::{Extent, Ty, Types};
 use crate::lines::Lines;
 use cranelift_codegen::ir::{
     AbiParam, AliasRegion, Block, DataFlowGraph, ExtFuncData, ExternalName, FuncRef, InstBuilder, MemFlagsData,
@@ -154,10 +154,26 @@ impl Emitter<'_, '_> {
         self.builder.ins().iconst(types::I8, i64::from(value))
     }
 
+    /// Returns an integer of 32 or 64 bits. The upper bits of an `i32` are ignored.
+    pub fn integer(&mut self, ty: Type, value: i64) -> Value {
+        match ty {
+            types::I64 => self.builder.ins().iconst(ty, value),
+            _ => self.word(value as u32),
+        }
+    }
+
+    /// Returns a float of 32 or 64 bits.
+    pub fn float_of(&mut self, ty: Type, value: f32) -> Value {
+        match ty {
+            types::F64 => self.builder.ins().f64const(f64::from(value)),
+            _ => self.float(value),
+        }
+    }
+
     /// Returns the zero of a type.
     pub fn zero(&mut self, ty: Type) -> Value {
         match ty {
-            types::F32 => self.float(0.0),
+            types::F32 | types::F64 => self.float_of(ty, 0.0),
             _ => self.builder.ins().iconst(ty, 0),
         }
     }
@@ -192,14 +208,15 @@ impl Emitter<'_, '_> {
         found.ok_or_else(|| Error::Internal(format!("{name} has no result")))
     }
 
-    pub fn slot(&mut self, words: u32) -> Result<StackSlot> {
-        let bytes = words.saturating_mul(4);
+    /// Returns a new stack slot for a type.
+    pub fn slot(&mut self, ty: Ty) -> Result<StackSlot> {
+        let Extent { bytes, align } = self.types.extent(ty, self.span)?;
         if bytes > MAX_PRIVATE_BYTES {
             return Err(self.too_large("a private variable", bytes.into(), MAX_PRIVATE_BYTES.into(), "bytes"));
         }
-        Ok(self
-            .builder
-            .create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 2)))
+        let align = align.trailing_zeros() as u8;
+        let data = StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, align);
+        Ok(self.builder.create_sized_stack_slot(data))
     }
 
     /// Returns the flags of accesses to a memory.

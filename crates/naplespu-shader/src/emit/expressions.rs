@@ -5,7 +5,7 @@ use crate::emit::facts::constant as constant_of;
 use crate::emit::pointer::Pointer;
 use crate::error::{Error, Result};
 use crate::layout::{Layout, Ty, register};
-use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_codegen::ir::{InstBuilder, Value, types};
 use naga::{Expression, Handle, Literal};
 
 impl Emitter<'_, '_> {
@@ -235,7 +235,11 @@ impl Emitter<'_, '_> {
 
     fn literal(&mut self, literal: Literal) -> Result<Values> {
         let value = match literal {
+            Literal::F16(value) => self.float(value.to_f32()),
             Literal::F32(value) => self.float(value),
+            Literal::F64(value) => self.builder.ins().f64const(value),
+            Literal::I64(value) => self.integer(types::I64, value),
+            Literal::U64(value) => self.integer(types::I64, value as i64),
             Literal::I32(value) => self.word(value as u32),
             Literal::U32(value) => self.word(value),
             Literal::Bool(value) => self.flag(value),

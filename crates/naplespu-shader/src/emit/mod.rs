@@ -7,7 +7,8 @@
 //! - `expressions` evaluates expressions; `operators`, `functions`, `bits` and `geometry` have the
 //!   operations on values, `subgroups` those across lanes.
 //! - `emitter` has the state and common instructions, `pointer` addresses.
-//! - `access` has loads, stores and atomic operations with their checks of indices.
+//! - `access` has loads and stores with their checks of indices, `scalars` those of single scalars,
+//!   and `atomics` atomic operations.
 //! - `places` decides where variables live. `facts` has upper bounds of values.
 //!
 //! # Invariants
@@ -18,6 +19,7 @@
 //!   (buffers and workgroup memory), or has a bound in `facts`.
 
 mod access;
+mod atomics;
 mod bits;
 mod emitter;
 mod expressions;
@@ -27,6 +29,7 @@ mod geometry;
 mod operators;
 mod places;
 mod pointer;
+mod scalars;
 mod statements;
 mod subgroups;
 
@@ -255,7 +258,7 @@ impl<'m> Emitter<'m, '_> {
             match variable.space {
                 AddressSpace::WorkGroup => {
                     let ty = self.types.of(variable.ty, self.span)?;
-                    let bytes = self.types.count(ty, self.span)?.saturating_mul(4);
+                    let bytes = self.types.extent(ty, self.span)?.bytes;
                     let address = self.workgroup_bytes;
                     let end = u64::from(address) + u64::from(bytes).next_multiple_of(64);
                     if end > u64::from(SCRATCHPAD_BYTES) {
@@ -325,8 +328,7 @@ impl<'m> Emitter<'m, '_> {
 
     /// Stores a value to a new stack slot.
     fn spill(&mut self, ty: Ty, values: &Values) -> Result<StackSlot> {
-        let count = self.types.count(ty, self.span)?;
-        let slot = self.slot(count)?;
+        let slot = self.slot(ty)?;
         let root = self.pointer_to(&Root::Stack(slot), ty, None);
         self.store(&root, values)?;
         Ok(slot)
@@ -337,7 +339,7 @@ impl<'m> Emitter<'m, '_> {
         let ty = self.types.of(handle, self.span)?;
         let count = self.types.count(ty, self.span)?;
         if needs_memory(self.types, ty, count, is_indexed) {
-            return Ok(Root::Stack(self.slot(count)?));
+            return Ok(Root::Stack(self.slot(ty)?));
         }
         let scalars = self.types.scalars(ty, Layout::Words, self.span)?;
         let mut variables = Vec::with_capacity(scalars.len());
@@ -352,8 +354,8 @@ impl<'m> Emitter<'m, '_> {
     fn initialize(&mut self, root: &Root, handle: Handle<naga::Type>, value: Option<Values>) -> Result<()> {
         let ty = self.types.of(handle, self.span)?;
         if let (Root::Stack(slot), None) = (root, &value) {
-            let words = self.types.count(ty, self.span)?;
-            self.clear(*slot, words);
+            let bytes = self.types.extent(ty, self.span)?.bytes;
+            self.clear(*slot, bytes / 4);
             return Ok(());
         }
         let value = match value {

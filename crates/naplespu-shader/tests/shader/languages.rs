@@ -191,8 +191,11 @@ fn errors_name_the_feature_and_its_place() {
             "_ = textureDimensions(picture);",
             "a texture",
         ),
-        ("enable f16; var<private> half: f16;", "half = 1.0h;", "the type f16"),
-        ("var<private> wide: u64;", "wide = 1lu;", "the type u64"),
+        (
+            "var<private> wide: f64;",
+            "wide = sin(1.0lf + wide);",
+            "the function sin on f64",
+        ),
         ("var<private> big: array<u32, 100000>;", "big[3] = 1u;", "too large"),
         (
             "var<workgroup> big: array<u32, 100000>;",
