@@ -118,6 +118,10 @@ impl Error {
                 .map(|span| format!("at offset {:#x}: ", span.start));
             return format!("error: {path}: {}{self}{}\n", place.unwrap_or_default(), self.causes());
         };
+        // Places in definitions that follow the text.
+        if self.spans().iter().any(|span| span.end > source.len()) {
+            return format!("error: {path}: {self}{}\n", self.causes());
+        }
         match self {
             Self::Wgsl(error) => error.emit_to_string_with_path(source, path),
             Self::Glsl(errors) => errors.emit_to_string_with_path(source, path),

@@ -28,6 +28,7 @@
 #![deny(missing_docs)]
 
 mod compile;
+mod directives;
 mod emit;
 mod error;
 mod kernel;
@@ -35,6 +36,7 @@ mod layout;
 mod lines;
 pub mod math;
 mod module;
+mod pointers;
 mod run;
 
 pub use error::{Error, Result, Unsupported};

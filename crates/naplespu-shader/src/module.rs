@@ -1,10 +1,12 @@
 //! Shader modules: parsing, validation, entry points and their bindings.
 
+use crate::directives;
 use crate::error::{Error, Result};
 use crate::lines::Lines;
+use crate::pointers::{Unchecked, is_used, separated};
 use naga::front::{glsl, spv, wgsl};
 use naga::proc::Layouter;
-use naga::valid::{Capabilities, GlobalUse, ModuleInfo, ValidationFlags, Validator};
+use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
 use naga::{AddressSpace, ShaderStage, StorageAccess};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -12,6 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub struct Module {
     pub(crate) module: naga::Module,
     pub(crate) info: ModuleInfo,
+    pub(crate) unchecked: Option<Unchecked>,
     pub(crate) lines: Lines,
 }
 
@@ -79,7 +82,8 @@ impl Module {
     ///
     /// [`Error::Wgsl`], [`Error::Invalid`].
     pub fn from_wgsl(text: &str) -> Result<Self> {
-        let parsed = guarded(|| wgsl::parse_str(text).map_err(Error::Wgsl))?;
+        let accepted = directives::accepted(text);
+        let parsed = guarded(|| wgsl::parse_str(&accepted).map_err(Error::Wgsl))?;
         Self::validated(parsed, Lines::of(text))
     }
 
@@ -111,13 +115,27 @@ impl Module {
 
     fn validated(module: naga::Module, lines: Lines) -> Result<Self> {
         // Features without a translation are refused by the translation, which names them.
-        let mut validator = Validator::new(ValidationFlags::all(), Capabilities::all());
-        let info = guarded(|| {
+        let check = |module: &naga::Module| {
+            let mut validator = Validator::new(ValidationFlags::all(), Capabilities::all());
             validator
-                .validate(&module)
+                .validate(module)
                 .map_err(|error| Error::Invalid(Box::new(error)))
-        })?;
-        Ok(Self { module, info, lines })
+        };
+        let (info, unchecked) = match guarded(|| check(&module)) {
+            Ok(info) => (info, None),
+            Err(error) => {
+                let Some((unchecked, stubs)) = guarded(|| Ok(separated(&module)))? else {
+                    return Err(error);
+                };
+                (guarded(|| check(&stubs))?, Some(unchecked))
+            }
+        };
+        Ok(Self {
+            module,
+            info,
+            unchecked,
+            lines,
+        })
     }
 
     /// Returns the compute entry points.
@@ -128,22 +146,26 @@ impl Module {
             .map(|(index, entry)| EntryPoint {
                 name: entry.name.clone(),
                 workgroup_size: entry.workgroup_size,
-                bindings: bindings(&self.module, &self.info, index),
+                bindings: bindings(&self.module, &self.info, self.unchecked.as_ref(), index),
             })
             .collect()
     }
 }
 
 /// Returns the buffers of an entry point, sorted by group and number.
-pub(crate) fn bindings(module: &naga::Module, info: &ModuleInfo, index: usize) -> Vec<Binding> {
-    let uses = info.get_entry_point(index);
+pub(crate) fn bindings(
+    module: &naga::Module,
+    info: &ModuleInfo,
+    unchecked: Option<&Unchecked>,
+    index: usize,
+) -> Vec<Binding> {
     let mut layouter = Layouter::default();
     // A validated module has valid layouts.
     let has_layouts = layouter.update(module.to_ctx()).is_ok();
     let mut list = Vec::new();
     for (handle, variable) in module.global_variables.iter() {
         let Some(place) = variable.binding else { continue };
-        if uses[handle].is_empty() {
+        if !is_used(info, unchecked, index, handle) {
             continue;
         }
         let kind = match variable.space {
@@ -162,9 +184,4 @@ pub(crate) fn bindings(module: &naga::Module, info: &ModuleInfo, index: usize) -
     }
     list.sort_by_key(|one| (one.group, one.binding));
     list
-}
-
-/// Returns whether an entry point uses a global variable.
-pub(crate) fn is_used(info: &ModuleInfo, index: usize, variable: naga::Handle<naga::GlobalVariable>) -> bool {
-    !matches!(info.get_entry_point(index)[variable], uses if uses == GlobalUse::empty())
 }

@@ -5,12 +5,15 @@ use crate::emit::pointer::{Memory, Pointer, Root};
 use crate::error::{Error, Result, Unsupported};
 use crate::layout::{Extent, Ty, Types};
 use crate::lines::Lines;
+use crate::pointers::Unchecked;
 use cranelift_codegen::ir::{
     AbiParam, AliasRegion, Block, DataFlowGraph, ExtFuncData, ExternalName, FuncRef, InstBuilder, MemFlagsData,
     Signature, SourceLoc, StackSlot, StackSlotData, StackSlotKind, Type, Value, types,
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::FunctionBuilder;
+use naga::front::Typifier;
+use naga::proc::TypeResolution;
 use naga::valid::{FunctionInfo, ModuleInfo};
 use naga::{Expression, GlobalVariable, Handle, LocalVariable, Span};
 use smallvec::SmallVec;
@@ -32,10 +35,35 @@ pub(crate) enum Operand {
     Pointer(Pointer),
 }
 
+/// The types of the expressions of a function.
+#[derive(Clone, Copy)]
+pub(crate) enum Typing<'m> {
+    Checked(&'m FunctionInfo),
+    Inferred(&'m Typifier),
+}
+
+impl<'m> Typing<'m> {
+    /// Returns the type of an expression.
+    pub fn of(self, expression: Handle<Expression>) -> &'m TypeResolution {
+        match self {
+            Self::Checked(info) => &info[expression].ty,
+            Self::Inferred(types) => &types[expression],
+        }
+    }
+
+    /// Returns whether an expression is known to have no use.
+    pub fn is_unused(self, expression: Handle<Expression>) -> bool {
+        match self {
+            Self::Checked(info) => info[expression].ref_count == 0,
+            Self::Inferred(_) => false,
+        }
+    }
+}
+
 /// A function that is being inlined, or the entry point.
 pub(crate) struct Frame<'m> {
     pub function: &'m naga::Function,
-    pub info: &'m FunctionInfo,
+    pub typing: Typing<'m>,
     pub arguments: Vec<Operand>,
     pub locals: HashMap<Handle<LocalVariable>, Root>,
     pub values: HashMap<Handle<Expression>, Operand>,
@@ -79,6 +107,7 @@ pub(crate) struct Emitter<'m, 'f> {
     pub builder: FunctionBuilder<'f>,
     pub module: &'m naga::Module,
     pub info: &'m ModuleInfo,
+    pub unchecked: Option<&'m Unchecked>,
     pub types: Types<'m>,
     pub lines: &'m Lines,
     pub lanes: u32,

@@ -43,7 +43,7 @@ impl Emitter<'_, '_> {
 
     /// Returns the type of a value.
     pub(super) fn ty(&self, handle: Handle<Expression>) -> Result<Ty> {
-        self.types.resolved(&self.frame.info[handle].ty, self.span)
+        self.types.resolved(self.frame.typing.of(handle), self.span)
     }
 
     /// Evaluates an expression at the current place.

@@ -37,13 +37,14 @@ use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Parameter};
 use crate::layout::{Layout, Ty, Types, register};
 use crate::lines::Lines;
-use crate::module::{Binding, is_used};
+use crate::module::Binding;
+use crate::pointers::{Unchecked, is_used};
 use cranelift_codegen::ir::{
     AbiParam, AliasRegionData, Function, InstBuilder, Signature, StackSlot, UserFuncName, Value, types,
 };
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use emitter::{Emitter, Frame, Operand, Values};
+use emitter::{Emitter, Frame, Operand, Typing, Values};
 use facts::Facts;
 use naga::valid::ModuleInfo;
 use naga::{AddressSpace, BuiltIn, GlobalVariable, Handle, Span, StorageAccess, TypeInner};
@@ -62,6 +63,7 @@ const SCRATCHPAD_BYTES: u32 = 0x1_0000;
 pub(crate) struct Input<'m> {
     pub module: &'m naga::Module,
     pub info: &'m ModuleInfo,
+    pub unchecked: Option<&'m Unchecked>,
     pub index: usize,
     pub lines: &'m Lines,
     pub lanes: u32,
@@ -90,6 +92,7 @@ pub(crate) fn entry_point(input: &Input<'_>) -> Result<Kernel> {
         builder,
         module: input.module,
         info: input.info,
+        unchecked: input.unchecked,
         types,
         lines: input.lines,
         lanes: input.lanes,
@@ -99,7 +102,7 @@ pub(crate) fn entry_point(input: &Input<'_>) -> Result<Kernel> {
         tables: HashMap::new(),
         frame: Frame {
             function: &entry.function,
-            info: input.info.get_entry_point(input.index),
+            typing: Typing::Checked(input.info.get_entry_point(input.index)),
             arguments: Vec::new(),
             locals: HashMap::new(),
             values: HashMap::new(),
@@ -175,7 +178,7 @@ fn parameters(input: &Input<'_>, types: Types<'_>) -> Result<Vec<Parameter>> {
 /// Returns the variable of a binding that the entry point uses.
 fn variable_of<'m>(input: &Input<'m>, binding: &Binding) -> Result<(Handle<GlobalVariable>, &'m GlobalVariable)> {
     let found = input.module.global_variables.iter().find(|(handle, variable)| {
-        is_used(input.info, input.index, *handle)
+        is_used(input.info, input.unchecked, input.index, *handle)
             && variable
                 .binding
                 .is_some_and(|at| (at.group, at.binding) == (binding.group, binding.binding))
@@ -251,7 +254,7 @@ impl<'m> Emitter<'m, '_> {
     fn add_globals(&mut self, input: &Input<'m>) -> Result<()> {
         let indexed = Indexed::reachable(self.module, self.frame.function);
         for (handle, variable) in self.module.global_variables.iter() {
-            if !is_used(input.info, input.index, handle) {
+            if !is_used(input.info, input.unchecked, input.index, handle) {
                 continue;
             }
             self.at(self.module.global_variables.get_span(handle));

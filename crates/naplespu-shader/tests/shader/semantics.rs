@@ -278,3 +278,37 @@ fn indices_in_range_have_no_check() -> Result<(), String> {
     }
     Ok(())
 }
+
+#[test]
+fn pointers_to_buffers_and_workgroup_memory_are_arguments() -> Result<(), String> {
+    let globals = "
+        requires unrestricted_pointer_parameters;
+        enable subgroups;
+        var<workgroup> counts: array<atomic<u32>, 4>;
+        var<private> calls = 0u;
+        fn add(p: ptr<storage, i32, read_write>, by: i32) { *p += by; calls++; }
+        fn total(p: ptr<storage, array<i32>, read_write>) -> i32 {
+            var sum = 0;
+            for (var i = 0u; i < arrayLength(p); i++) { sum += (*p)[i]; }
+            return sum;
+        }
+        fn count(p: ptr<workgroup, atomic<u32>>) -> u32 { return atomicAdd(p, 1u); }
+        fn count_of(p: ptr<workgroup, array<atomic<u32>, 4>>, i: u32) { _ = count(&(*p)[i]); }";
+    let body = "
+        count_of(&counts, id % 4u);
+        if id < 16u { add(&data[id], i32(id)); }
+        if subgroupElect() { calls += 10u; }
+        storageBarrier();
+        workgroupBarrier();
+        let count = atomicLoad(&counts[id % 4u]);
+        out[id] = u32(total(&data)) + count * 10000u + (calls % 10u) * 1000000u;";
+    check(globals, body, |id| 1320 + 80_000 + u32::from(id < 16) * 1_000_000)?;
+    let wrong = wgsl(
+        "
+        @group(0) @binding(0) var<storage, read_write> out: array<u32>;
+        fn set(p: ptr<storage, u32, read_write>) { *p = 1.5; }
+        @compute @workgroup_size(1) fn main() { set(&out[0]); }",
+    );
+    assert!(wrong.is_err());
+    Ok(())
+}
