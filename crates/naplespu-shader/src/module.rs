@@ -37,10 +37,14 @@ pub struct EntryPoint {
     pub bindings: Vec<Binding>,
 }
 
+/// The number of the group of immediate data (push constants), which an entry point reads from a buffer
+/// at binding 0 of this group.
+pub const IMMEDIATE_GROUP: u32 = u32::MAX;
+
 /// A buffer that an entry point uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Binding {
-    /// The number of the group.
+    /// The number of the group, or [`IMMEDIATE_GROUP`].
     pub group: u32,
     /// The number in the group.
     pub binding: u32,
@@ -164,19 +168,21 @@ pub(crate) fn bindings(
     let has_layouts = layouter.update(module.to_ctx()).is_ok();
     let mut list = Vec::new();
     for (handle, variable) in module.global_variables.iter() {
-        let Some(place) = variable.binding else { continue };
+        let Some((group, binding)) = place(variable) else {
+            continue;
+        };
         if !is_used(info, unchecked, index, handle) {
             continue;
         }
         let kind = match variable.space {
-            AddressSpace::Uniform => BindingKind::Uniform,
+            AddressSpace::Uniform | AddressSpace::Immediate => BindingKind::Uniform,
             AddressSpace::Storage { access } if !access.contains(StorageAccess::STORE) => BindingKind::ReadOnlyStorage,
             AddressSpace::Storage { .. } => BindingKind::Storage,
             _ => continue,
         };
         list.push(Binding {
-            group: place.group,
-            binding: place.binding,
+            group,
+            binding,
             name: variable.name.clone(),
             kind,
             min_size: if has_layouts { layouter[variable.ty].size } else { 0 },
@@ -184,4 +190,12 @@ pub(crate) fn bindings(
     }
     list.sort_by_key(|one| (one.group, one.binding));
     list
+}
+
+/// Returns the group and the number in it at which a variable is bound.
+pub(crate) fn place(variable: &naga::GlobalVariable) -> Option<(u32, u32)> {
+    match variable.space {
+        AddressSpace::Immediate => Some((IMMEDIATE_GROUP, 0)),
+        _ => variable.binding.map(|at| (at.group, at.binding)),
+    }
 }

@@ -170,9 +170,20 @@ impl Emitter<'_, '_> {
         Ok(Operand::Value(values))
     }
 
+    /// Returns an index of 64 bits as one of 32 bits, which is out of range if the other is.
+    fn narrowed(&mut self, index: Value) -> Value {
+        if self.dfg().value_type(index) != types::I64 {
+            return index;
+        }
+        let last = self.integer(types::I64, u32::MAX.into());
+        let index = self.builder.ins().umin(index, last);
+        self.builder.ins().ireduce(types::I32, index)
+    }
+
     /// Evaluates an access with an index that may be dynamic.
     fn access(&mut self, base: Handle<Expression>, index: Handle<Expression>) -> Result<Operand> {
         let index = self.single(index)?;
+        let index = self.narrowed(index);
         if let Expression::Constant(constant) = self.frame.function.expressions[base]
             && let Some(&slot) = self.tables.get(&constant)
             && constant_of(self.dfg(), index).is_none()

@@ -37,7 +37,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Parameter};
 use crate::layout::{Layout, Ty, Types, register};
 use crate::lines::Lines;
-use crate::module::Binding;
+use crate::module::{Binding, place};
 use crate::pointers::{Unchecked, is_used};
 use cranelift_codegen::ir::{
     AbiParam, AliasRegionData, Function, InstBuilder, Signature, StackSlot, UserFuncName, Value, types,
@@ -179,9 +179,7 @@ fn parameters(input: &Input<'_>, types: Types<'_>) -> Result<Vec<Parameter>> {
 fn variable_of<'m>(input: &Input<'m>, binding: &Binding) -> Result<(Handle<GlobalVariable>, &'m GlobalVariable)> {
     let found = input.module.global_variables.iter().find(|(handle, variable)| {
         is_used(input.info, input.unchecked, input.index, *handle)
-            && variable
-                .binding
-                .is_some_and(|at| (at.group, at.binding) == (binding.group, binding.binding))
+            && place(variable) == Some((binding.group, binding.binding))
     });
     found.ok_or_else(|| Error::Internal("a binding without a variable".to_owned()))
 }
@@ -280,7 +278,7 @@ impl<'m> Emitter<'m, '_> {
                     self.initialize(&root, variable.ty, init)?;
                     self.globals.insert(handle, root);
                 }
-                AddressSpace::Uniform | AddressSpace::Storage { .. } => {
+                AddressSpace::Uniform | AddressSpace::Immediate | AddressSpace::Storage { .. } => {
                     let ty = self.types.of(variable.ty, self.span)?;
                     // Every scalar of the buffer has a supported type.
                     self.check_scalars(ty)?;
@@ -290,7 +288,6 @@ impl<'m> Emitter<'m, '_> {
                     self.types.of(variable.ty, self.span)?;
                     return Err(self.unsupported("a resource that is not a buffer"));
                 }
-                AddressSpace::Immediate => return Err(self.unsupported("immediate data (push constants)")),
                 _ => return Err(self.unsupported("a variable of another stage")),
             }
         }

@@ -161,6 +161,29 @@ fn bindings_of_entry_points_are_listed() -> Result<(), String> {
 }
 
 #[test]
+fn immediate_data_is_a_buffer_of_a_group_of_its_own() -> Result<(), String> {
+    let module = wgsl(
+        "struct Data { count: u32, factor: f32 }
+         var<immediate> data: Data;
+         @group(0) @binding(0) var<storage, read_write> out: array<f32>;
+         @compute @workgroup_size(16) fn main(@builtin(local_invocation_index) id: u32) {
+             if id < data.count { out[id] = f32(id) * data.factor; }
+         }",
+    )?;
+    let bindings = &module.entry_points()[0].bindings;
+    let found: Vec<_> = bindings
+        .iter()
+        .map(|one| (one.group, one.binding, one.min_size))
+        .collect();
+    assert_eq!(found, [(0, 0, 4), (naplespu_shader::IMMEDIATE_GROUP, 0, 8)]);
+    let mut case = Case::new(&module, vec![vec![0; 16]]);
+    case.immediate = vec![10, 0.5f32.to_bits()];
+    let expected = (0..16).map(|id| if id < 10 { (id as f32 * 0.5).to_bits() } else { 0 });
+    assert_eq!(run(case)?[0], expected.collect::<Vec<_>>());
+    Ok(())
+}
+
+#[test]
 fn overrides_have_values_and_defaults() -> Result<(), String> {
     let module = wgsl(
         "override size: u32 = 4u;

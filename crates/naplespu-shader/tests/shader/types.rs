@@ -234,7 +234,7 @@ fn wide_numbers_in_private_and_workgroup_memory() -> Result<(), String> {
         local[(id + 1u) % 4u].c[1] = 9u;
         tile[id] = local[id % 4u];
         workgroupBarrier();
-        let other = tile[63u - id];
+        let other = tile[63lu - u64(id)];
         out[id] = other.b + u64(other.a) + u64(other.c[2]) + u64(f32(other.d) * 4.0) + u64(local[(id + 1u) % 4u].c[1]);";
     let results = words(globals, ["u64", "u32"], body, 128, &[0; 4])?;
     for (id, found) in results.chunks_exact(2).enumerate() {
