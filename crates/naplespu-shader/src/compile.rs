@@ -63,5 +63,9 @@ fn compile(module: &Module, name: &str, options: &Options) -> Result<Kernel> {
         lanes: options.lanes,
         bindings,
     };
-    guarded(|| emit::entry_point(&input))
+    guarded(|| emit::entry_point(&input)).map_err(|error| match error {
+        // Without the validator, the translation finds such errors.
+        Error::Internal(text) | Error::FrontEnd(text) if unchecked.is_some() => Error::Pointers(text),
+        error => error,
+    })
 }

@@ -1,7 +1,7 @@
 //! Control flow, pointers, memory, atomic operations and subgroups.
 
 use crate::run::{Case, run, wgsl};
-use naplespu_shader::Options;
+use naplespu_shader::{Error, Options};
 
 /// Runs a body with the numbers of work-items `id`, and returns one word of each of 32 work-items.
 fn words(globals: &str, body: &str) -> Result<Vec<u32>, String> {
@@ -303,12 +303,17 @@ fn pointers_to_buffers_and_workgroup_memory_are_arguments() -> Result<(), String
         let count = atomicLoad(&counts[id % 4u]);
         out[id] = u32(total(&data)) + count * 10000u + (calls % 10u) * 1000000u;";
     check(globals, body, |id| 1320 + 80_000 + u32::from(id < 16) * 1_000_000)?;
-    let wrong = wgsl(
-        "
-        @group(0) @binding(0) var<storage, read_write> out: array<u32>;
-        fn set(p: ptr<storage, u32, read_write>) { *p = 1.5; }
-        @compute @workgroup_size(1) fn main() { set(&out[0]); }",
-    );
-    assert!(wrong.is_err());
+    for call in ["set(&out[0])", "set(&out[0], 1.5)", "set(1u, &out[0])"] {
+        let wrong = wgsl(&format!(
+            "@group(0) @binding(0) var<storage, read_write> out: array<u32>;
+             fn set(p: ptr<storage, u32, read_write>, by: u32) {{ *p = by; }}
+             fn caller(p: ptr<storage, array<u32>, read_write>) {{ {call}; }}
+             @compute @workgroup_size(1) fn main() {{ caller(&out); }}"
+        ));
+        if let Ok(module) = wrong {
+            let error = module.compile(None, &Options::default()).err();
+            assert!(matches!(error, Some(Error::Pointers(_))), "{call}: {error:?}");
+        }
+    }
     Ok(())
 }
