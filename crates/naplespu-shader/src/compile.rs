@@ -7,6 +7,7 @@ use crate::module::{Module, bindings, guarded};
 use naga::ShaderStage;
 use naga::back::PipelineConstants;
 use naga::back::pipeline_constants::process_overrides;
+use std::borrow::Cow;
 
 impl Module {
     /// Translates a compute entry point. `name` may be `None` if there is only one.
@@ -39,22 +40,32 @@ fn compile(module: &Module, name: &str, options: &Options) -> Result<Kernel> {
         constants.insert(name.clone(), *value);
     }
     let entry = Some((ShaderStage::Compute, name));
-    let (resolved, info) = guarded(|| {
-        process_overrides(&module.module, &module.info, entry, &constants)
-            .map_err(|error| Error::Override(Box::new(error)))
-    })?;
+    let unchecked = module.unchecked.as_ref();
+    let (resolved, info) = match (unchecked, constants.keys().next()) {
+        // This module has no overrides, and resolving would validate it again.
+        (Some(_), None) => (Cow::Borrowed(&module.module), Cow::Borrowed(&module.info)),
+        _ => guarded(|| {
+            process_overrides(&module.module, &module.info, entry, &constants)
+                .map_err(|error| Error::Override(Box::new(error)))
+        })?,
+    };
     let is_entry = |entry: &naga::EntryPoint| entry.stage == ShaderStage::Compute && entry.name == name;
     let Some(index) = resolved.entry_points.iter().position(is_entry) else {
         return Err(Error::Internal(format!("the entry point {name} was removed")));
     };
-    let bindings = bindings(&resolved, &info, index);
+    let bindings = bindings(&resolved, &info, unchecked, index);
     let input = emit::Input {
         module: &resolved,
         info: &info,
+        unchecked,
         index,
         lines: &module.lines,
         lanes: options.lanes,
         bindings,
     };
-    guarded(|| emit::entry_point(&input))
+    guarded(|| emit::entry_point(&input)).map_err(|error| match error {
+        // Without the validator, the translation finds such errors.
+        Error::Internal(text) | Error::FrontEnd(text) if unchecked.is_some() => Error::Pointers(text),
+        error => error,
+    })
 }

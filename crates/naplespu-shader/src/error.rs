@@ -44,6 +44,10 @@ pub enum Error {
     /// The lanes of a subgroup are not 1, 16, 32 or 64.
     #[error("{0} lanes: a subgroup has 1, 16, 32 or 64 lanes")]
     Lanes(u32),
+    /// A function with pointers to buffers or workgroup memory as arguments is not valid. The validator
+    /// did not see it.
+    #[error("a function with pointers to buffers as arguments is not valid: {0}")]
+    Pointers(String),
     /// The parser or the validator of naga panicked. The message is that of the panic.
     #[error("the shader front end failed: {0}")]
     FrontEnd(String),
@@ -118,6 +122,10 @@ impl Error {
                 .map(|span| format!("at offset {:#x}: ", span.start));
             return format!("error: {path}: {}{self}{}\n", place.unwrap_or_default(), self.causes());
         };
+        // Places in definitions that follow the text.
+        if self.spans().iter().any(|span| span.end > source.len()) {
+            return format!("error: {path}: {self}{}\n", self.causes());
+        }
         match self {
             Self::Wgsl(error) => error.emit_to_string_with_path(source, path),
             Self::Glsl(errors) => errors.emit_to_string_with_path(source, path),

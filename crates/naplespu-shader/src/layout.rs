@@ -32,7 +32,8 @@ pub(crate) enum Ty {
 pub(crate) enum Layout {
     /// The layout of the shader language, for buffers.
     Host,
-    /// One word for each scalar, for memory that the host does not see.
+    /// Scalars without padding, for memory that the host does not see. A scalar has one word, or two
+    /// aligned words if it has 64 bits.
     Words,
 }
 
@@ -42,12 +43,15 @@ pub(crate) struct Types<'m> {
     pub module: &'m Module,
 }
 
-/// Returns the CLIF type of a scalar in a register.
+/// Returns the CLIF type of a scalar in a register. An `f16` is an `f32` whose value an `f16` can
+/// have, because the machine has no half-precision arithmetic.
 pub(crate) fn register(scalar: Scalar, span: Span) -> Result<Type> {
     match (scalar.kind, scalar.width) {
         (ScalarKind::Bool, _) => Ok(types::I8),
         (ScalarKind::Sint | ScalarKind::Uint, 4) => Ok(types::I32),
-        (ScalarKind::Float, 4) => Ok(types::F32),
+        (ScalarKind::Sint | ScalarKind::Uint, 8) => Ok(types::I64),
+        (ScalarKind::Float, 2 | 4) => Ok(types::F32),
+        (ScalarKind::Float, 8) => Ok(types::F64),
         (kind, width) => {
             let letter = match kind {
                 ScalarKind::Sint => "i",
@@ -60,6 +64,37 @@ pub(crate) fn register(scalar: Scalar, span: Span) -> Result<Type> {
                 span,
             ))
         }
+    }
+}
+
+/// Returns whether a scalar is an `f16`.
+pub(crate) fn is_half(scalar: Scalar) -> bool {
+    scalar.kind == ScalarKind::Float && scalar.width == 2
+}
+
+/// Bytes and their alignment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub bytes: u32,
+    pub align: u32,
+}
+
+impl Extent {
+    fn of(scalar: Scalar) -> Self {
+        let bytes = u32::from(scalar.width).max(4);
+        Self { bytes, align: bytes }
+    }
+
+    fn times(self, count: u32) -> Self {
+        Self {
+            bytes: self.bytes.saturating_mul(count),
+            ..self
+        }
+    }
+
+    /// Returns the bytes up to a multiple of an alignment.
+    fn padded(self, align: u32) -> u32 {
+        self.bytes.checked_next_multiple_of(align).unwrap_or(u32::MAX)
     }
 }
 
@@ -197,10 +232,74 @@ impl<'m> Types<'m> {
         Ok(self.count(self.element(ty, index, span)?, span)?.saturating_mul(index))
     }
 
+    /// Returns the bytes that a type of constant size has in [`Layout::Words`].
+    pub fn extent(self, ty: Ty, span: Span) -> Result<Extent> {
+        let extent = match ty {
+            Ty::Scalar(scalar) | Ty::Atomic(scalar) => {
+                register(scalar, span)?;
+                Extent::of(scalar)
+            }
+            Ty::Vector(size, scalar) => {
+                register(scalar, span)?;
+                Extent::of(scalar).times(size.into())
+            }
+            Ty::Matrix { columns, rows, scalar } => {
+                register(scalar, span)?;
+                Extent::of(scalar).times(u32::from(columns) * u32::from(rows))
+            }
+            Ty::Composite(_) if self.is_struct(ty) => self.extent_before(ty, self.elements(ty).unwrap_or(0), span)?,
+            Ty::Composite(_) => {
+                let element = self.extent(self.element(ty, 0, span)?, span)?;
+                match self.elements(ty) {
+                    Some(count) => element.times(count),
+                    None => return Err(Error::feature("a value of an array that is sized at run time", span)),
+                }
+            }
+        };
+        Ok(Extent {
+            bytes: extent.padded(extent.align),
+            ..extent
+        })
+    }
+
+    /// Returns the bytes of the members of a struct before a member, without padding at the end.
+    fn extent_before(self, ty: Ty, member: u32, span: Span) -> Result<Extent> {
+        let mut sum = Extent { bytes: 0, align: 4 };
+        for index in 0..member {
+            let one = self.extent(self.element(ty, index, span)?, span)?;
+            sum = Extent {
+                bytes: sum.padded(one.align).saturating_add(one.bytes),
+                align: sum.align.max(one.align),
+            };
+        }
+        Ok(sum)
+    }
+
+    /// Returns an alignment that each value of a type has in a buffer.
+    pub fn host_alignment(self, ty: Ty, span: Span) -> Result<u32> {
+        Ok(match ty {
+            Ty::Scalar(scalar) | Ty::Atomic(scalar) => scalar.width.into(),
+            Ty::Vector(size, scalar) => naga::proc::Alignment::from(size) * u32::from(scalar.width),
+            Ty::Matrix { rows, scalar, .. } => naga::proc::Alignment::from(rows) * u32::from(scalar.width),
+            Ty::Composite(_) => {
+                let mut most = 1;
+                let members = if self.is_struct(ty) {
+                    self.elements(ty).unwrap_or(0)
+                } else {
+                    1
+                };
+                for index in 0..members {
+                    most = most.max(self.host_alignment(self.element(ty, index, span)?, span)?);
+                }
+                most
+            }
+        })
+    }
+
     /// Returns the distance between elements in memory.
     pub fn stride(self, ty: Ty, layout: Layout, span: Span) -> Result<u32> {
         if layout == Layout::Words {
-            return Ok(self.count(self.element(ty, 0, span)?, span)?.saturating_mul(4));
+            return Ok(self.extent(self.element(ty, 0, span)?, span)?.bytes);
         }
         Ok(match ty {
             Ty::Scalar(scalar) | Ty::Atomic(scalar) | Ty::Vector(_, scalar) => u32::from(scalar.width),
@@ -218,7 +317,8 @@ impl<'m> Types<'m> {
             && let TypeInner::Struct { members, .. } = &self.module.types[handle].inner
         {
             if layout == Layout::Words {
-                return Ok(self.first_scalar(ty, index, span)?.saturating_mul(4));
+                let align = self.extent(self.element(ty, index, span)?, span)?.align;
+                return Ok(self.extent_before(ty, index, span)?.padded(align));
             }
             return match members.get(index as usize) {
                 Some(member) => Ok(member.offset),

@@ -84,14 +84,32 @@ const SOURCES: [(&str, &str); 8] = sources![
     "roots",
 ];
 
-static FUNCTIONS: LazyLock<Vec<Function>> = LazyLock::new(|| {
+/// The conversions between floats and halves.
+const HALVES: [(&str, &str); 1] = sources!["half"];
+
+fn parsed(sources: &[(&str, &str)]) -> Vec<Function> {
     let parsed = |(file, text): &(&str, &str)| {
         cranelift_reader::parse_functions(text).unwrap_or_else(|error| panic!("{file}:{error}"))
     };
-    SOURCES.iter().flat_map(parsed).collect()
+    sources.iter().flat_map(parsed).collect()
+}
+
+static FUNCTIONS: LazyLock<Vec<Function>> = LazyLock::new(|| parsed(&SOURCES));
+
+static LIBRARY: LazyLock<Vec<Function>> = LazyLock::new(|| {
+    let mut all = FUNCTIONS.clone();
+    all.extend(parsed(&HALVES));
+    all
 });
 
-/// Returns all functions, in no particular order. They are parsed once.
+/// Returns the functions of the table, in no particular order. They are parsed once.
 pub fn functions() -> &'static [Function] {
     &FUNCTIONS
+}
+
+/// Returns all functions that translated entry points call: those of the table, and the conversions
+/// `%npu_half_bits(f32) -> i32`, `%npu_half_value(i32) -> f32` and `%npu_half_round(f32) -> f32`
+/// between floats and half-precision floats.
+pub fn library() -> &'static [Function] {
+    &LIBRARY
 }

@@ -1,10 +1,12 @@
 //! Shader modules: parsing, validation, entry points and their bindings.
 
+use crate::directives;
 use crate::error::{Error, Result};
 use crate::lines::Lines;
+use crate::pointers::{Unchecked, is_used, separated};
 use naga::front::{glsl, spv, wgsl};
 use naga::proc::Layouter;
-use naga::valid::{Capabilities, GlobalUse, ModuleInfo, ValidationFlags, Validator};
+use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
 use naga::{AddressSpace, ShaderStage, StorageAccess};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -12,6 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub struct Module {
     pub(crate) module: naga::Module,
     pub(crate) info: ModuleInfo,
+    pub(crate) unchecked: Option<Unchecked>,
     pub(crate) lines: Lines,
 }
 
@@ -34,10 +37,14 @@ pub struct EntryPoint {
     pub bindings: Vec<Binding>,
 }
 
+/// The number of the group of immediate data (push constants), which an entry point reads from a buffer
+/// at binding 0 of this group.
+pub const IMMEDIATE_GROUP: u32 = u32::MAX;
+
 /// A buffer that an entry point uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Binding {
-    /// The number of the group.
+    /// The number of the group, or [`IMMEDIATE_GROUP`].
     pub group: u32,
     /// The number in the group.
     pub binding: u32,
@@ -79,7 +86,8 @@ impl Module {
     ///
     /// [`Error::Wgsl`], [`Error::Invalid`].
     pub fn from_wgsl(text: &str) -> Result<Self> {
-        let parsed = guarded(|| wgsl::parse_str(text).map_err(Error::Wgsl))?;
+        let accepted = directives::accepted(text);
+        let parsed = guarded(|| wgsl::parse_str(&accepted).map_err(Error::Wgsl))?;
         Self::validated(parsed, Lines::of(text))
     }
 
@@ -122,13 +130,27 @@ impl Module {
 
     fn validated(module: naga::Module, lines: Lines) -> Result<Self> {
         // Features without a translation are refused by the translation, which names them.
-        let mut validator = Validator::new(ValidationFlags::all(), Capabilities::all());
-        let info = guarded(|| {
+        let check = |module: &naga::Module| {
+            let mut validator = Validator::new(ValidationFlags::all(), Capabilities::all());
             validator
-                .validate(&module)
+                .validate(module)
                 .map_err(|error| Error::Invalid(Box::new(error)))
-        })?;
-        Ok(Self { module, info, lines })
+        };
+        let (info, unchecked) = match guarded(|| check(&module)) {
+            Ok(info) => (info, None),
+            Err(error) => {
+                let Some((unchecked, stubs)) = guarded(|| Ok(separated(&module)))? else {
+                    return Err(error);
+                };
+                (guarded(|| check(&stubs))?, Some(unchecked))
+            }
+        };
+        Ok(Self {
+            module,
+            info,
+            unchecked,
+            lines,
+        })
     }
 
     /// Returns the compute entry points.
@@ -139,33 +161,39 @@ impl Module {
             .map(|(index, entry)| EntryPoint {
                 name: entry.name.clone(),
                 workgroup_size: entry.workgroup_size,
-                bindings: bindings(&self.module, &self.info, index),
+                bindings: bindings(&self.module, &self.info, self.unchecked.as_ref(), index),
             })
             .collect()
     }
 }
 
 /// Returns the buffers of an entry point, sorted by group and number.
-pub(crate) fn bindings(module: &naga::Module, info: &ModuleInfo, index: usize) -> Vec<Binding> {
-    let uses = info.get_entry_point(index);
+pub(crate) fn bindings(
+    module: &naga::Module,
+    info: &ModuleInfo,
+    unchecked: Option<&Unchecked>,
+    index: usize,
+) -> Vec<Binding> {
     let mut layouter = Layouter::default();
     // A validated module has valid layouts.
     let has_layouts = layouter.update(module.to_ctx()).is_ok();
     let mut list = Vec::new();
     for (handle, variable) in module.global_variables.iter() {
-        let Some(place) = variable.binding else { continue };
-        if uses[handle].is_empty() {
+        let Some((group, binding)) = place(variable) else {
+            continue;
+        };
+        if !is_used(info, unchecked, index, handle) {
             continue;
         }
         let kind = match variable.space {
-            AddressSpace::Uniform => BindingKind::Uniform,
+            AddressSpace::Uniform | AddressSpace::Immediate => BindingKind::Uniform,
             AddressSpace::Storage { access } if !access.contains(StorageAccess::STORE) => BindingKind::ReadOnlyStorage,
             AddressSpace::Storage { .. } => BindingKind::Storage,
             _ => continue,
         };
         list.push(Binding {
-            group: place.group,
-            binding: place.binding,
+            group,
+            binding,
             name: variable.name.clone(),
             kind,
             min_size: if has_layouts { layouter[variable.ty].size } else { 0 },
@@ -175,7 +203,10 @@ pub(crate) fn bindings(module: &naga::Module, info: &ModuleInfo, index: usize) -
     list
 }
 
-/// Returns whether an entry point uses a global variable.
-pub(crate) fn is_used(info: &ModuleInfo, index: usize, variable: naga::Handle<naga::GlobalVariable>) -> bool {
-    !matches!(info.get_entry_point(index)[variable], uses if uses == GlobalUse::empty())
+/// Returns the group and the number in it at which a variable is bound.
+pub(crate) fn place(variable: &naga::GlobalVariable) -> Option<(u32, u32)> {
+    match variable.space {
+        AddressSpace::Immediate => Some((IMMEDIATE_GROUP, 0)),
+        _ => variable.binding.map(|at| (at.group, at.binding)),
+    }
 }

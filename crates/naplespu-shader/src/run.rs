@@ -164,7 +164,7 @@ impl Kernel {
     ///
     /// See [`naplespu_spmd::Error`].
     pub fn dispatch_functions(&self) -> Result<Vec<Function>, naplespu_spmd::Error> {
-        naplespu_spmd::compile(&self.function, crate::math::functions(), &self.spmd_options())
+        naplespu_spmd::compile(&self.function, crate::math::library(), &self.spmd_options())
     }
 }
 
@@ -183,7 +183,7 @@ impl Runner {
             free = format!("{name}_{number}");
         }
         kernel.function.name = UserFuncName::testcase(free.as_bytes());
-        let library = crate::math::functions();
+        let library = crate::math::library();
         let compiled = device.add_kernel(&kernel.function, library, &kernel.spmd_options())?;
         Ok(Self { kernel, compiled })
     }

@@ -1,4 +1,4 @@
-//! Pointers, loads, stores and atomic operations.
+//! Pointers, loads and stores.
 
 use crate::emit::emitter::{Emitter, Values};
 use crate::emit::facts::constant;
@@ -7,9 +7,9 @@ use crate::emit::pointer::{Memory, Place, Pointer, Root, Step};
 use crate::error::{Error, Result};
 use crate::layout::{Ty, register};
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{AtomicRmwOp, BlockArg, InstBuilder, StackSlot, Type, Value, types};
+use cranelift_codegen::ir::{BlockArg, InstBuilder, StackSlot, Type, Value, types};
 use cranelift_frontend::Variable;
-use naga::{AtomicFunction, GlobalVariable, Handle, Scalar, ScalarKind};
+use naga::{GlobalVariable, Handle};
 use smallvec::SmallVec;
 use std::rc::Rc;
 
@@ -180,46 +180,12 @@ impl Emitter<'_, '_> {
                 ..
             } => {
                 let scalars = self.types.scalars(pointer.ty, memory.layout(), self.span)?;
-                let is_atomic = matches!(pointer.ty, Ty::Atomic(_));
                 let mut registers = SmallVec::<[Type; 4]>::new();
                 for (scalar, _) in &scalars {
                     registers.push(register(*scalar, self.span)?);
                 }
-                let (memory, base, offset) = (*memory, *base, *offset);
-                self.guarded(*guard, &registers, |emitter| {
-                    let mut values = Values::new();
-                    for (scalar, at) in &scalars {
-                        values.push(emitter.load_scalar(memory, base, offset + at, *scalar, is_atomic));
-                    }
-                    Ok(values)
-                })
-            }
-        }
-    }
-
-    fn load_scalar(&mut self, memory: Memory, base: Value, offset: u32, scalar: Scalar, is_atomic: bool) -> Value {
-        let flags = self.flags(memory);
-        if is_atomic {
-            let address = self.displaced(base, offset);
-            return self.builder.ins().atomic_load(types::I32, flags, address);
-        }
-        match scalar.kind {
-            ScalarKind::Bool => {
-                let word = self.builder.ins().load(types::I32, flags, base, offset as i32);
-                let zero = self.word(0);
-                self.builder.ins().icmp(IntCC::NotEqual, word, zero)
-            }
-            ScalarKind::Float => self.builder.ins().load(types::F32, flags, base, offset as i32),
-            _ => self.builder.ins().load(types::I32, flags, base, offset as i32),
-        }
-    }
-
-    fn displaced(&mut self, base: Value, offset: u32) -> Value {
-        match offset {
-            0 => base,
-            offset => {
-                let offset = self.word(offset);
-                self.builder.ins().iadd(base, offset)
+                let location = self.location(*memory, *base, *offset, pointer.ty)?;
+                self.guarded(*guard, &registers, |emitter| emitter.load_scalars(location, &scalars))
             }
         }
     }
@@ -244,12 +210,9 @@ impl Emitter<'_, '_> {
                 ..
             } => {
                 let scalars = self.types.scalars(pointer.ty, memory.layout(), self.span)?;
-                let is_atomic = matches!(pointer.ty, Ty::Atomic(_));
-                let (memory, base, offset) = (*memory, *base, *offset);
+                let location = self.location(*memory, *base, *offset, pointer.ty)?;
                 self.guarded(*guard, &[], |emitter| {
-                    for ((scalar, at), value) in scalars.iter().zip(values) {
-                        emitter.store_scalar(memory, base, offset + at, *scalar, *value, is_atomic);
-                    }
+                    emitter.store_scalars(location, &scalars, values)?;
                     Ok(Values::new())
                 })?;
                 Ok(())
@@ -257,30 +220,8 @@ impl Emitter<'_, '_> {
         }
     }
 
-    fn store_scalar(
-        &mut self,
-        memory: Memory,
-        base: Value,
-        offset: u32,
-        scalar: Scalar,
-        value: Value,
-        is_atomic: bool,
-    ) {
-        let flags = self.flags(memory);
-        if is_atomic {
-            let address = self.displaced(base, offset);
-            self.builder.ins().atomic_store(flags, value, address);
-            return;
-        }
-        let value = match scalar.kind {
-            ScalarKind::Bool => self.builder.ins().uextend(types::I32, value),
-            _ => value,
-        };
-        self.builder.ins().store(flags, value, base, offset as i32);
-    }
-
     /// Emits code that runs if the guard holds. Its results are zero otherwise.
-    fn guarded(
+    pub(super) fn guarded(
         &mut self,
         guard: Option<Value>,
         results: &[Type],
@@ -419,69 +360,5 @@ impl Emitter<'_, '_> {
         self.builder.seal_block(head);
         self.builder.switch_to_block(after);
         self.builder.seal_block(after);
-    }
-
-    /// Performs an atomic operation. Returns the old value, and for a compare-exchange also whether
-    /// it stored. Out of range nothing happens, and the result is zero.
-    pub(super) fn atomic(
-        &mut self,
-        pointer: &Pointer,
-        function: AtomicFunction,
-        value: Value,
-        compare: Option<Value>,
-    ) -> Result<Values> {
-        let Ty::Atomic(scalar) = pointer.ty else {
-            return Err(Error::Internal("an atomic operation on another type".to_owned()));
-        };
-        let is_signed = match (scalar.kind, scalar.width) {
-            (ScalarKind::Sint, 4) => true,
-            (ScalarKind::Uint, 4) => false,
-            _ => return Err(self.unsupported("an atomic operation on another type than i32 and u32")),
-        };
-        let Place::Memory {
-            memory,
-            base,
-            offset,
-            guard,
-            ..
-        } = pointer.place
-        else {
-            return Err(Error::Internal("an atomic operation on a private variable".to_owned()));
-        };
-        let operation = match function {
-            AtomicFunction::Add => Some(AtomicRmwOp::Add),
-            AtomicFunction::Subtract => Some(AtomicRmwOp::Sub),
-            AtomicFunction::And => Some(AtomicRmwOp::And),
-            AtomicFunction::ExclusiveOr => Some(AtomicRmwOp::Xor),
-            AtomicFunction::InclusiveOr => Some(AtomicRmwOp::Or),
-            AtomicFunction::Min if is_signed => Some(AtomicRmwOp::Smin),
-            AtomicFunction::Min => Some(AtomicRmwOp::Umin),
-            AtomicFunction::Max if is_signed => Some(AtomicRmwOp::Smax),
-            AtomicFunction::Max => Some(AtomicRmwOp::Umax),
-            AtomicFunction::Exchange { compare: None } => Some(AtomicRmwOp::Xchg),
-            AtomicFunction::Exchange { compare: Some(_) } => None,
-        };
-        let flags = self.flags(memory);
-        let results: &[Type] = match operation {
-            Some(_) => &[types::I32],
-            None => &[types::I32, types::I8],
-        };
-        self.guarded(guard, results, |emitter| {
-            let address = emitter.displaced(base, offset);
-            let mut found = Values::new();
-            match (operation, compare) {
-                (Some(operation), _) => {
-                    let ins = emitter.builder.ins();
-                    found.push(ins.atomic_rmw(types::I32, flags, operation, address, value));
-                }
-                (None, Some(compare)) => {
-                    let old = emitter.builder.ins().atomic_cas(flags, address, compare, value);
-                    found.push(old);
-                    found.push(emitter.builder.ins().icmp(IntCC::Equal, old, compare));
-                }
-                (None, None) => return Err(Error::Internal("an exchange without a value to compare".to_owned())),
-            }
-            Ok(found)
-        })
     }
 }

@@ -5,7 +5,7 @@ use crate::emit::functions::Kind;
 use crate::error::{Error, Result};
 use crate::layout::Ty;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_codegen::ir::{InstBuilder, Value, types};
 use naga::MathFunction;
 
 impl Emitter<'_, '_> {
@@ -17,14 +17,18 @@ impl Emitter<'_, '_> {
         operands: &[Value],
     ) -> Result<Option<Value>> {
         use MathFunction as Mf;
+        let Some(ty) = operands.first().map(|&value| self.dfg().value_type(value)) else {
+            return Ok(None);
+        };
         let result = match (function, operands) {
             (Mf::CountTrailingZeros, &[a]) => self.builder.ins().ctz(a),
             (Mf::CountLeadingZeros, &[a]) => self.builder.ins().clz(a),
             (Mf::CountOneBits, &[a]) => self.builder.ins().popcnt(a),
-            (Mf::ReverseBits, &[a]) => self.reversed(a),
+            (Mf::ReverseBits, &[a]) if ty == types::I32 => self.reversed(a),
+            (Mf::ReverseBits, &[a]) => self.builder.ins().bitrev(a),
             (Mf::FirstTrailingBit, &[a]) => {
                 let count = self.builder.ins().ctz(a);
-                let (zero, none) = (self.word(0), self.word(u32::MAX));
+                let (zero, none) = (self.integer(ty, 0), self.integer(ty, -1));
                 let is_zero = self.builder.ins().icmp(IntCC::Equal, a, zero);
                 self.builder.ins().select(is_zero, none, count)
             }
@@ -32,15 +36,15 @@ impl Emitter<'_, '_> {
                 let a = match kind {
                     // The first bit that differs from the sign.
                     Kind::Signed => {
-                        let shift = self.word(31);
+                        let shift = self.word(ty.bits() - 1);
                         let sign = self.builder.ins().sshr(a, shift);
                         self.builder.ins().bxor(a, sign)
                     }
                     _ => a,
                 };
-                // 31 - 32 is -1, the result for zero.
+                // The last bit minus the width is -1, the result for zero.
                 let count = self.builder.ins().clz(a);
-                let last = self.word(31);
+                let last = self.integer(ty, i64::from(ty.bits()) - 1);
                 self.builder.ins().isub(last, count)
             }
             (Mf::ExtractBits, &[a, offset, count]) => self.extract(kind, a, offset, count),
@@ -50,9 +54,8 @@ impl Emitter<'_, '_> {
         Ok(Some(result))
     }
 
-    /// Clamps an offset to 32 and a count to the rest of the word.
-    fn field(&mut self, offset: Value, count: Value) -> (Value, Value) {
-        let width = self.word(32);
+    /// Clamps an offset to the width and a count to the rest of the word.
+    fn field(&mut self, width: Value, offset: Value, count: Value) -> (Value, Value) {
         let offset = self.builder.ins().umin(offset, width);
         let rest = self.builder.ins().isub(width, offset);
         let count = self.builder.ins().umin(count, rest);
@@ -60,10 +63,12 @@ impl Emitter<'_, '_> {
     }
 
     fn extract(&mut self, kind: Kind, a: Value, offset: Value, count: Value) -> Value {
-        let (offset, count) = self.field(offset, count);
+        let ty = self.dfg().value_type(a);
+        let width = self.word(ty.bits());
+        let (offset, count) = self.field(width, offset, count);
         // The field moves to the top of the word, and back with its sign. Shift amounts are less
-        // than 32 because the count is not zero.
-        let (width, zero) = (self.word(32), self.word(0));
+        // than the width because the count is not zero.
+        let (none, zero) = (self.word(0), self.integer(ty, 0));
         let rest = self.builder.ins().isub(width, count);
         let above = self.builder.ins().isub(rest, offset);
         let top = self.builder.ins().ishl(a, above);
@@ -71,13 +76,15 @@ impl Emitter<'_, '_> {
             Kind::Signed => self.builder.ins().sshr(top, rest),
             _ => self.builder.ins().ushr(top, rest),
         };
-        let is_empty = self.builder.ins().icmp(IntCC::Equal, count, zero);
+        let is_empty = self.builder.ins().icmp(IntCC::Equal, count, none);
         self.builder.ins().select(is_empty, zero, field)
     }
 
     fn insert(&mut self, a: Value, new: Value, offset: Value, count: Value) -> Value {
-        let (offset, count) = self.field(offset, count);
-        let (width, zero, ones) = (self.word(32), self.word(0), self.word(u32::MAX));
+        let ty = self.dfg().value_type(a);
+        let width = self.word(ty.bits());
+        let (offset, count) = self.field(width, offset, count);
+        let (none, ones) = (self.word(0), self.integer(ty, -1));
         let rest = self.builder.ins().isub(width, count);
         let mask = self.builder.ins().ushr(ones, rest);
         let mask = self.builder.ins().ishl(mask, offset);
@@ -85,7 +92,7 @@ impl Emitter<'_, '_> {
         let difference = self.builder.ins().bxor(a, moved);
         let difference = self.builder.ins().band(difference, mask);
         let merged = self.builder.ins().bxor(a, difference);
-        let is_empty = self.builder.ins().icmp(IntCC::Equal, count, zero);
+        let is_empty = self.builder.ins().icmp(IntCC::Equal, count, none);
         self.builder.ins().select(is_empty, a, merged)
     }
 
@@ -120,7 +127,10 @@ impl Emitter<'_, '_> {
             Mf::Pack2x16snorm => one(self.pack_normalized(values, 16, true)),
             Mf::Pack2x16unorm => one(self.pack_normalized(values, 16, false)),
             Mf::Pack2x16float => {
-                let halves: Values = values.iter().map(|&value| self.half_of(value)).collect();
+                let halves = values
+                    .iter()
+                    .map(|&value| self.half_of(value))
+                    .collect::<Result<Values>>()?;
                 one(self.pack(&halves, 16))
             }
             Mf::Pack4xI8 | Mf::Pack4xU8 => one(self.pack(values, 8)),
@@ -140,7 +150,10 @@ impl Emitter<'_, '_> {
             Mf::Unpack2x16unorm => self.unpack_normalized(first, 16, false),
             Mf::Unpack2x16float => {
                 let halves = self.unpack(first, 16, false);
-                halves.into_iter().map(|half| self.of_half(half)).collect()
+                halves
+                    .into_iter()
+                    .map(|half| self.of_half(half))
+                    .collect::<Result<_>>()?
             }
             Mf::Unpack4xI8 => self.unpack(first, 8, true),
             Mf::Unpack4xU8 => self.unpack(first, 8, false),
@@ -203,7 +216,7 @@ impl Emitter<'_, '_> {
             let sum = self.builder.ins().fadd(scaled, half);
             let whole = self.builder.ins().floor(sum);
             let ins = self.builder.ins();
-            parts.push(ins.fcvt_to_sint_sat(cranelift_codegen::ir::types::I32, whole));
+            parts.push(ins.fcvt_to_sint_sat(types::I32, whole));
         }
         self.pack(&parts, bits)
     }
@@ -212,7 +225,7 @@ impl Emitter<'_, '_> {
         let parts = self.unpack(word, bits, is_signed);
         let mut values = Values::new();
         for part in parts {
-            let float = cranelift_codegen::ir::types::F32;
+            let float = types::F32;
             values.push(match is_signed {
                 true => {
                     let number = self.builder.ins().fcvt_from_sint(float, part);
@@ -249,92 +262,24 @@ impl Emitter<'_, '_> {
     }
 
     /// Returns the bits of the nearest half-precision float, ties to even, in the low half.
-    pub(super) fn half_of(&mut self, value: Value) -> Value {
-        let bits = self.bits(value);
-        let (sixteen, sign_mask, magnitude_mask) = (self.word(16), self.word(0x8000), self.word(0x7fff_ffff));
-        let high = self.builder.ins().ushr(bits, sixteen);
-        let sign = self.builder.ins().band(high, sign_mask);
-        let magnitude = self.builder.ins().band(bits, magnitude_mask);
-        // A normal number: the exponent changes its bias, and the fraction is rounded. A carry goes
-        // into the exponent.
-        let (thirteen, one, odd) = (self.word(13), self.word(1), self.word(0xfff));
-        let last = self.builder.ins().ushr(magnitude, thirteen);
-        let last = self.builder.ins().band(last, one);
-        let rebias = self.word((127 - 15) << 23);
-        let rebiased = self.builder.ins().isub(magnitude, rebias);
-        let rounded = self.builder.ins().iadd(rebiased, odd);
-        let rounded = self.builder.ins().iadd(rounded, last);
-        let normal = self.builder.ins().ushr(rounded, thirteen);
-        // A subnormal number: the fraction with its leading one is shifted and rounded, by at most 25
-        // bits, which leave nothing.
-        let (exponent_shift, most) = (self.word(23), self.word(25));
-        let (leading, fraction_mask) = (self.word(0x0080_0000), self.word(0x007f_ffff));
-        let exponent = self.builder.ins().ushr(magnitude, exponent_shift);
-        let bias = self.word(126);
-        let distance = self.builder.ins().isub(bias, exponent);
-        let distance = self.builder.ins().umin(distance, most);
-        let fraction = self.builder.ins().band(magnitude, fraction_mask);
-        let fraction = self.builder.ins().bor(fraction, leading);
-        let last = self.builder.ins().ushr(fraction, distance);
-        let last = self.builder.ins().band(last, one);
-        let before = self.builder.ins().isub(distance, one);
-        let half = self.builder.ins().ishl(one, before);
-        let rounded = self.builder.ins().iadd(fraction, half);
-        let rounded = self.builder.ins().isub(rounded, one);
-        let rounded = self.builder.ins().iadd(rounded, last);
-        let subnormal = self.builder.ins().ushr(rounded, distance);
-        // Too large numbers become infinity, and NaNs stay NaNs.
-        let (infinity, nan, first_infinite) = (self.word(0x7c00), self.word(0x7e00), self.word(0x4780_0000));
-        let (float_infinity, first_normal) = (self.word(0x7f80_0000), self.word(0x3880_0000));
-        let is_nan = self
-            .builder
-            .ins()
-            .icmp(IntCC::UnsignedGreaterThan, magnitude, float_infinity);
-        let special = self.builder.ins().select(is_nan, nan, infinity);
-        let is_small = self
-            .builder
-            .ins()
-            .icmp(IntCC::UnsignedLessThan, magnitude, first_normal);
-        let result = self.builder.ins().select(is_small, subnormal, normal);
-        let is_large = self
-            .builder
-            .ins()
-            .icmp(IntCC::UnsignedGreaterThanOrEqual, magnitude, first_infinite);
-        let result = self.builder.ins().select(is_large, special, result);
-        self.builder.ins().bor(result, sign)
+    pub(super) fn half_of(&mut self, value: Value) -> Result<Value> {
+        let bits = self.call_for("npu_half_bits", &[value], types::I32)?;
+        self.facts.know(bits, 0xffff);
+        Ok(bits)
     }
 
     /// Returns the float of a half-precision float in the low half.
-    pub(super) fn of_half(&mut self, half: Value) -> Value {
-        let (sixteen, thirteen) = (self.word(16), self.word(13));
-        let (sign_mask, magnitude_mask) = (self.word(0x8000), self.word(0x7fff));
-        let sign = self.builder.ins().band(half, sign_mask);
-        let sign = self.builder.ins().ishl(sign, sixteen);
-        let magnitude = self.builder.ins().band(half, magnitude_mask);
-        let moved = self.builder.ins().ishl(magnitude, thirteen);
-        let rebias = self.word((127 - 15) << 23);
-        let normal = self.builder.ins().iadd(moved, rebias);
-        // Infinities and NaNs have the largest exponent in both formats.
-        let special = self.builder.ins().iadd(normal, rebias);
-        // A subnormal number is its fraction times 2^-24.
-        let fraction = self
-            .builder
-            .ins()
-            .fcvt_from_uint(cranelift_codegen::ir::types::F32, magnitude);
-        let subnormal = self.times(fraction, 2f32.powi(-24));
-        let subnormal = self.bits(subnormal);
-        let (first_normal, first_special) = (self.word(0x0400), self.word(0x7c00));
-        let is_small = self
-            .builder
-            .ins()
-            .icmp(IntCC::UnsignedLessThan, magnitude, first_normal);
-        let is_special = self
-            .builder
-            .ins()
-            .icmp(IntCC::UnsignedGreaterThanOrEqual, magnitude, first_special);
-        let result = self.builder.ins().select(is_small, subnormal, normal);
-        let result = self.builder.ins().select(is_special, special, result);
-        let result = self.builder.ins().bor(result, sign);
-        self.of_bits(result)
+    pub(super) fn of_half(&mut self, half: Value) -> Result<Value> {
+        self.call_for("npu_half_value", &[half], types::F32)
+    }
+
+    /// Returns the value of the nearest half-precision float, ties to even.
+    pub(super) fn rounded(&mut self, value: Value) -> Result<Value> {
+        self.call_for("npu_half_round", &[value], types::F32)
+    }
+
+    /// Returns the values of the nearest half-precision floats.
+    pub(super) fn all_rounded(&mut self, values: &Values) -> Result<Values> {
+        values.iter().map(|&value| self.rounded(value)).collect()
     }
 }

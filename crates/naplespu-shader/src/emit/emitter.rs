@@ -3,14 +3,17 @@
 use crate::emit::facts::Facts;
 use crate::emit::pointer::{Memory, Pointer, Root};
 use crate::error::{Error, Result, Unsupported};
-use crate::layout::Types;
+use crate::layout::{Extent, Ty, Types};
 use crate::lines::Lines;
+use crate::pointers::Unchecked;
 use cranelift_codegen::ir::{
     AbiParam, AliasRegion, Block, DataFlowGraph, ExtFuncData, ExternalName, FuncRef, InstBuilder, MemFlagsData,
     Signature, SourceLoc, StackSlot, StackSlotData, StackSlotKind, Type, Value, types,
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::FunctionBuilder;
+use naga::front::Typifier;
+use naga::proc::TypeResolution;
 use naga::valid::{FunctionInfo, ModuleInfo};
 use naga::{Expression, GlobalVariable, Handle, LocalVariable, Span};
 use smallvec::SmallVec;
@@ -32,10 +35,35 @@ pub(crate) enum Operand {
     Pointer(Pointer),
 }
 
+/// The types of the expressions of a function.
+#[derive(Clone, Copy)]
+pub(crate) enum Typing<'m> {
+    Checked(&'m FunctionInfo),
+    Inferred(&'m Typifier),
+}
+
+impl<'m> Typing<'m> {
+    /// Returns the type of an expression.
+    pub fn of(self, expression: Handle<Expression>) -> &'m TypeResolution {
+        match self {
+            Self::Checked(info) => &info[expression].ty,
+            Self::Inferred(types) => &types[expression],
+        }
+    }
+
+    /// Returns whether an expression is known to have no use.
+    pub fn is_unused(self, expression: Handle<Expression>) -> bool {
+        match self {
+            Self::Checked(info) => info[expression].ref_count == 0,
+            Self::Inferred(_) => false,
+        }
+    }
+}
+
 /// A function that is being inlined, or the entry point.
 pub(crate) struct Frame<'m> {
     pub function: &'m naga::Function,
-    pub info: &'m FunctionInfo,
+    pub typing: Typing<'m>,
     pub arguments: Vec<Operand>,
     pub locals: HashMap<Handle<LocalVariable>, Root>,
     pub values: HashMap<Handle<Expression>, Operand>,
@@ -79,6 +107,7 @@ pub(crate) struct Emitter<'m, 'f> {
     pub builder: FunctionBuilder<'f>,
     pub module: &'m naga::Module,
     pub info: &'m ModuleInfo,
+    pub unchecked: Option<&'m Unchecked>,
     pub types: Types<'m>,
     pub lines: &'m Lines,
     pub lanes: u32,
@@ -154,10 +183,26 @@ impl Emitter<'_, '_> {
         self.builder.ins().iconst(types::I8, i64::from(value))
     }
 
+    /// Returns an integer of 32 or 64 bits. The upper bits of an `i32` are ignored.
+    pub fn integer(&mut self, ty: Type, value: i64) -> Value {
+        match ty {
+            types::I64 => self.builder.ins().iconst(ty, value),
+            _ => self.word(value as u32),
+        }
+    }
+
+    /// Returns a float of 32 or 64 bits.
+    pub fn float_of(&mut self, ty: Type, value: f32) -> Value {
+        match ty {
+            types::F64 => self.builder.ins().f64const(f64::from(value)),
+            _ => self.float(value),
+        }
+    }
+
     /// Returns the zero of a type.
     pub fn zero(&mut self, ty: Type) -> Value {
         match ty {
-            types::F32 => self.float(0.0),
+            types::F32 | types::F64 => self.float_of(ty, 0.0),
             _ => self.builder.ins().iconst(ty, 0),
         }
     }
@@ -192,14 +237,15 @@ impl Emitter<'_, '_> {
         found.ok_or_else(|| Error::Internal(format!("{name} has no result")))
     }
 
-    pub fn slot(&mut self, words: u32) -> Result<StackSlot> {
-        let bytes = words.saturating_mul(4);
+    /// Returns a new stack slot for a type.
+    pub fn slot(&mut self, ty: Ty) -> Result<StackSlot> {
+        let Extent { bytes, align } = self.types.extent(ty, self.span)?;
         if bytes > MAX_PRIVATE_BYTES {
             return Err(self.too_large("a private variable", bytes.into(), MAX_PRIVATE_BYTES.into(), "bytes"));
         }
-        Ok(self
-            .builder
-            .create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 2)))
+        let align = align.trailing_zeros() as u8;
+        let data = StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, align);
+        Ok(self.builder.create_sized_stack_slot(data))
     }
 
     /// Returns the flags of accesses to a memory.

@@ -5,7 +5,7 @@ use crate::emit::facts::constant as constant_of;
 use crate::emit::pointer::Pointer;
 use crate::error::{Error, Result};
 use crate::layout::{Layout, Ty, register};
-use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_codegen::ir::{InstBuilder, Value, types};
 use naga::{Expression, Handle, Literal};
 
 impl Emitter<'_, '_> {
@@ -43,7 +43,7 @@ impl Emitter<'_, '_> {
 
     /// Returns the type of a value.
     pub(super) fn ty(&self, handle: Handle<Expression>) -> Result<Ty> {
-        self.types.resolved(&self.frame.info[handle].ty, self.span)
+        self.types.resolved(self.frame.typing.of(handle), self.span)
     }
 
     /// Evaluates an expression at the current place.
@@ -170,9 +170,20 @@ impl Emitter<'_, '_> {
         Ok(Operand::Value(values))
     }
 
+    /// Returns an index of 64 bits as one of 32 bits, which is out of range if the other is.
+    fn narrowed(&mut self, index: Value) -> Value {
+        if self.dfg().value_type(index) != types::I64 {
+            return index;
+        }
+        let last = self.integer(types::I64, u32::MAX.into());
+        let index = self.builder.ins().umin(index, last);
+        self.builder.ins().ireduce(types::I32, index)
+    }
+
     /// Evaluates an access with an index that may be dynamic.
     fn access(&mut self, base: Handle<Expression>, index: Handle<Expression>) -> Result<Operand> {
         let index = self.single(index)?;
+        let index = self.narrowed(index);
         if let Expression::Constant(constant) = self.frame.function.expressions[base]
             && let Some(&slot) = self.tables.get(&constant)
             && constant_of(self.dfg(), index).is_none()
@@ -235,7 +246,11 @@ impl Emitter<'_, '_> {
 
     fn literal(&mut self, literal: Literal) -> Result<Values> {
         let value = match literal {
+            Literal::F16(value) => self.float(value.to_f32()),
             Literal::F32(value) => self.float(value),
+            Literal::F64(value) => self.builder.ins().f64const(value),
+            Literal::I64(value) => self.integer(types::I64, value),
+            Literal::U64(value) => self.integer(types::I64, value as i64),
             Literal::I32(value) => self.word(value as u32),
             Literal::U32(value) => self.word(value),
             Literal::Bool(value) => self.flag(value),

@@ -53,7 +53,7 @@ impl Facts {
         self.combined.insert(value, (is_or, condition, other));
     }
 
-    /// Returns the bound of an `i8` or `i32`.
+    /// Returns the bound of an `i8` or `i32`. The result for other types has no meaning.
     pub fn bound(&self, dfg: &DataFlowGraph, value: Value) -> u32 {
         self.bound_in(dfg, value, DEPTH)
     }

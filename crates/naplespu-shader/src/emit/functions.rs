@@ -3,7 +3,7 @@
 use crate::emit::emitter::{Emitter, Values};
 use crate::emit::operators::component;
 use crate::error::{Error, Result};
-use crate::layout::{Ty, register};
+use crate::layout::{Ty, is_half, register};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, InstructionData, Value, types};
 use naga::{MathFunction, ScalarKind};
@@ -14,6 +14,29 @@ pub(crate) enum Kind {
     Float,
     Signed,
     Unsigned,
+}
+
+/// Returns whether the result of a function on halves is a half before rounding.
+fn is_exact(function: MathFunction) -> bool {
+    use MathFunction as Mf;
+    matches!(
+        function,
+        Mf::Abs
+            | Mf::Min
+            | Mf::Max
+            | Mf::Clamp
+            | Mf::Saturate
+            | Mf::Sign
+            | Mf::Step
+            | Mf::Ceil
+            | Mf::Floor
+            | Mf::Round
+            | Mf::Trunc
+            | Mf::Modf
+            | Mf::Frexp
+            | Mf::FaceForward
+            | Mf::Transpose
+    )
 }
 
 /// Returns the name of the library function for a math function.
@@ -47,6 +70,19 @@ fn library(function: MathFunction) -> Option<&'static str> {
 impl Emitter<'_, '_> {
     /// Evaluates a math function.
     pub(super) fn math(&mut self, function: MathFunction, arguments: &[(Ty, Values)]) -> Result<Values> {
+        let results = self.unrounded(function, arguments)?;
+        let is_of_halves = match arguments.first() {
+            Some((ty, _)) => is_half(self.types.scalar(*ty)?),
+            None => false,
+        };
+        match is_of_halves && !is_exact(function) {
+            true => self.all_rounded(&results),
+            false => Ok(results),
+        }
+    }
+
+    /// Evaluates a math function on halves in the precision of floats.
+    fn unrounded(&mut self, function: MathFunction, arguments: &[(Ty, Values)]) -> Result<Values> {
         let Some((ty, first)) = arguments.first() else {
             return Err(Error::Internal("a function without arguments".to_owned()));
         };
@@ -64,6 +100,9 @@ impl Emitter<'_, '_> {
             _ => Kind::Unsigned,
         };
         match function {
+            MathFunction::Frexp | MathFunction::Ldexp if scalar.width == 8 => {
+                return Err(self.unsupported(format!("the function {function:?} on f64")));
+            }
             MathFunction::Modf | MathFunction::Frexp => return self.decompose(function, first),
             MathFunction::Dot4I8Packed | MathFunction::Dot4U8Packed => {
                 let is_signed = function == MathFunction::Dot4I8Packed;
@@ -86,8 +125,21 @@ impl Emitter<'_, '_> {
         Ok(results)
     }
 
-    /// Calls a function of the library.
+    /// Calls a function of the library. On `f64`, it has only the functions that are instructions.
     pub(super) fn library(&mut self, name: &str, operands: &[Value]) -> Result<Value> {
+        if let Some(&first) = operands.first()
+            && self.dfg().value_type(first) == types::F64
+        {
+            let root = match name {
+                "sqrt" | "inverse_sqrt" => self.builder.ins().sqrt(first),
+                _ => return Err(self.unsupported(format!("the function {name} on f64"))),
+            };
+            if name == "sqrt" {
+                return Ok(root);
+            }
+            let one = self.float_of(types::F64, 1.0);
+            return Ok(self.builder.ins().fdiv(one, root));
+        }
         self.call_for(&format!("npu_math_{name}"), operands, types::F32)
     }
 
@@ -119,6 +171,16 @@ impl Emitter<'_, '_> {
                 self.min(kind, low, c?)
             }
             Mf::Saturate => self.saturated(a, 0.0, 1.0),
+            Mf::Radians | Mf::Degrees if self.dfg().value_type(a) == types::F64 => {
+                let radians = std::f64::consts::PI / 180.0;
+                let factor = if function == Mf::Radians {
+                    radians
+                } else {
+                    radians.recip()
+                };
+                let factor = self.builder.ins().f64const(factor);
+                self.builder.ins().fmul(a, factor)
+            }
             Mf::Radians => self.times(a, std::f32::consts::PI / 180.0),
             Mf::Degrees => self.times(a, 180.0 / std::f32::consts::PI),
             Mf::Ceil => self.builder.ins().ceil(a),
@@ -137,14 +199,14 @@ impl Emitter<'_, '_> {
             }
             Mf::Mix => {
                 // a * (1 - c) + b * c
-                let (one, b, c) = (self.float(1.0), b?, c?);
+                let (one, b, c) = (self.like(a, 1.0), b?, c?);
                 let rest = self.builder.ins().fsub(one, c);
                 let first = self.builder.ins().fmul(a, rest);
                 let second = self.builder.ins().fmul(b, c);
                 self.builder.ins().fadd(first, second)
             }
             Mf::Step => {
-                let (one, zero) = (self.float(1.0), self.float(0.0));
+                let (one, zero) = (self.like(a, 1.0), self.like(a, 0.0));
                 let is_below = self.builder.ins().fcmp(FloatCC::LessThanOrEqual, a, b?);
                 self.builder.ins().select(is_below, one, zero)
             }
@@ -155,16 +217,13 @@ impl Emitter<'_, '_> {
                 let width = self.builder.ins().fsub(b, a);
                 let quotient = self.builder.ins().fdiv(distance, width);
                 let t = self.saturated(quotient, 0.0, 1.0);
-                let (two, three) = (self.float(2.0), self.float(3.0));
+                let (two, three) = (self.like(a, 2.0), self.like(a, 3.0));
                 let double = self.builder.ins().fmul(t, two);
                 let rest = self.builder.ins().fsub(three, double);
                 let square = self.builder.ins().fmul(t, t);
                 self.builder.ins().fmul(square, rest)
             }
-            Mf::QuantizeToF16 => {
-                let half = self.half_of(a);
-                self.of_half(half)
-            }
+            Mf::QuantizeToF16 => self.rounded(a)?,
             other => return Err(self.unsupported(format!("the function {other:?}"))),
         })
     }
@@ -230,30 +289,37 @@ impl Emitter<'_, '_> {
 
     /// Returns a float between two constants.
     pub(super) fn saturated(&mut self, value: Value, low: f32, high: f32) -> Value {
-        let (low, high) = (self.float(low), self.float(high));
+        let (low, high) = (self.like(value, low), self.like(value, high));
         let value = self.max(Kind::Float, value, low);
         self.min(Kind::Float, value, high)
     }
 
     /// Multiplies a float with a constant.
     pub(super) fn times(&mut self, value: Value, factor: f32) -> Value {
-        let factor = self.float(factor);
+        let factor = self.like(value, factor);
         self.builder.ins().fmul(value, factor)
+    }
+
+    /// Returns a constant of the type of a float.
+    pub(super) fn like(&mut self, value: Value, constant: f32) -> Value {
+        let ty = self.dfg().value_type(value);
+        self.float_of(ty, constant)
     }
 
     fn sign(&mut self, kind: Kind, a: Value) -> Value {
         if kind == Kind::Float {
-            let (zero, one, minus_one) = (self.float(0.0), self.float(1.0), self.float(-1.0));
+            let (zero, one, minus_one) = (self.like(a, 0.0), self.like(a, 1.0), self.like(a, -1.0));
             let is_negative = self.builder.ins().fcmp(FloatCC::LessThan, a, zero);
             let is_positive = self.builder.ins().fcmp(FloatCC::GreaterThan, a, zero);
             let rest = self.builder.ins().select(is_positive, one, zero);
             return self.builder.ins().select(is_negative, minus_one, rest);
         }
         // -1 or 0 by the sign bit, with the bit of `a > 0`.
-        let (shift, zero) = (self.word(31), self.word(0));
+        let ty = self.dfg().value_type(a);
+        let (shift, zero) = (self.word(ty.bits() - 1), self.integer(ty, 0));
         let sign = self.builder.ins().sshr(a, shift);
         let is_positive = self.builder.ins().icmp(IntCC::SignedGreaterThan, a, zero);
-        let bit = self.builder.ins().uextend(types::I32, is_positive);
+        let bit = self.builder.ins().uextend(ty, is_positive);
         self.builder.ins().bor(sign, bit)
     }
 

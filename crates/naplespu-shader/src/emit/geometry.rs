@@ -55,7 +55,7 @@ impl Emitter<'_, '_> {
             }
             Mf::FaceForward => {
                 let dot = self.dot_floats(values(1)?, values(2)?);
-                let zero = self.float(0.0);
+                let zero = self.like(dot, 0.0);
                 let is_behind = self.builder.ins().fcmp(FloatCC::LessThan, dot, zero);
                 let mut results = Values::new();
                 for &one in a {
@@ -113,12 +113,18 @@ impl Emitter<'_, '_> {
     }
 
     fn dot_integers(&mut self, a: &[Value], b: &[Value]) -> Value {
-        let mut sum = self.word(0);
+        let mut sum = None;
         for (&a, &b) in a.iter().zip(b) {
             let product = self.builder.ins().imul(a, b);
-            sum = self.builder.ins().iadd(sum, product);
+            sum = Some(match sum {
+                Some(sum) => self.builder.ins().iadd(sum, product),
+                None => product,
+            });
         }
-        sum
+        match sum {
+            Some(sum) => sum,
+            None => self.word(0),
+        }
     }
 
     fn subtract(&mut self, a: &[Value], b: &[Value]) -> Values {
@@ -144,7 +150,7 @@ impl Emitter<'_, '_> {
     /// With `k = 1 - ratio^2 * (1 - dot(b, a)^2)`, returns `ratio * a - (ratio * dot(b, a) + sqrt(k)) *
     /// b`, or zero if `k` is negative.
     fn refract(&mut self, a: &Values, b: &Values, ratio: Value) -> Result<Values> {
-        let (zero, one) = (self.float(0.0), self.float(1.0));
+        let (zero, one) = (self.like(ratio, 0.0), self.like(ratio, 1.0));
         let dot = self.dot_floats(b, a);
         let square = self.builder.ins().fmul(dot, dot);
         let rest = self.builder.ins().fsub(one, square);
@@ -194,7 +200,7 @@ impl Emitter<'_, '_> {
     /// Returns the inverse of a square matrix: the transposed cofactors divided by the determinant.
     fn inverse(&mut self, matrix: &[Value], size: usize) -> Values {
         let determinant = self.determinant(matrix, size);
-        let one = self.float(1.0);
+        let one = self.like(determinant, 1.0);
         let reciprocal = self.builder.ins().fdiv(one, determinant);
         let mut results = Values::new();
         for column in 0..size {

@@ -7,7 +7,8 @@
 //! - `expressions` evaluates expressions; `operators`, `functions`, `bits` and `geometry` have the
 //!   operations on values, `subgroups` those across lanes.
 //! - `emitter` has the state and common instructions, `pointer` addresses.
-//! - `access` has loads, stores and atomic operations with their checks of indices.
+//! - `access` has loads and stores with their checks of indices, `scalars` those of single scalars,
+//!   and `atomics` atomic operations.
 //! - `places` decides where variables live. `facts` has upper bounds of values.
 //!
 //! # Invariants
@@ -18,6 +19,7 @@
 //!   (buffers and workgroup memory), or has a bound in `facts`.
 
 mod access;
+mod atomics;
 mod bits;
 mod emitter;
 mod expressions;
@@ -27,6 +29,7 @@ mod geometry;
 mod operators;
 mod places;
 mod pointer;
+mod scalars;
 mod statements;
 mod subgroups;
 
@@ -34,13 +37,14 @@ use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Parameter};
 use crate::layout::{Layout, Ty, Types, register};
 use crate::lines::Lines;
-use crate::module::{Binding, is_used};
+use crate::module::{Binding, place};
+use crate::pointers::{Unchecked, is_used};
 use cranelift_codegen::ir::{
     AbiParam, AliasRegionData, Function, InstBuilder, Signature, StackSlot, UserFuncName, Value, types,
 };
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use emitter::{Emitter, Frame, Operand, Values};
+use emitter::{Emitter, Frame, Operand, Typing, Values};
 use facts::Facts;
 use naga::valid::ModuleInfo;
 use naga::{AddressSpace, BuiltIn, GlobalVariable, Handle, Span, StorageAccess, TypeInner};
@@ -59,6 +63,7 @@ const SCRATCHPAD_BYTES: u32 = 0x1_0000;
 pub(crate) struct Input<'m> {
     pub module: &'m naga::Module,
     pub info: &'m ModuleInfo,
+    pub unchecked: Option<&'m Unchecked>,
     pub index: usize,
     pub lines: &'m Lines,
     pub lanes: u32,
@@ -87,6 +92,7 @@ pub(crate) fn entry_point(input: &Input<'_>) -> Result<Kernel> {
         builder,
         module: input.module,
         info: input.info,
+        unchecked: input.unchecked,
         types,
         lines: input.lines,
         lanes: input.lanes,
@@ -96,7 +102,7 @@ pub(crate) fn entry_point(input: &Input<'_>) -> Result<Kernel> {
         tables: HashMap::new(),
         frame: Frame {
             function: &entry.function,
-            info: input.info.get_entry_point(input.index),
+            typing: Typing::Checked(input.info.get_entry_point(input.index)),
             arguments: Vec::new(),
             locals: HashMap::new(),
             values: HashMap::new(),
@@ -172,10 +178,8 @@ fn parameters(input: &Input<'_>, types: Types<'_>) -> Result<Vec<Parameter>> {
 /// Returns the variable of a binding that the entry point uses.
 fn variable_of<'m>(input: &Input<'m>, binding: &Binding) -> Result<(Handle<GlobalVariable>, &'m GlobalVariable)> {
     let found = input.module.global_variables.iter().find(|(handle, variable)| {
-        is_used(input.info, input.index, *handle)
-            && variable
-                .binding
-                .is_some_and(|at| (at.group, at.binding) == (binding.group, binding.binding))
+        is_used(input.info, input.unchecked, input.index, *handle)
+            && place(variable) == Some((binding.group, binding.binding))
     });
     found.ok_or_else(|| Error::Internal("a binding without a variable".to_owned()))
 }
@@ -248,14 +252,14 @@ impl<'m> Emitter<'m, '_> {
     fn add_globals(&mut self, input: &Input<'m>) -> Result<()> {
         let indexed = Indexed::reachable(self.module, self.frame.function);
         for (handle, variable) in self.module.global_variables.iter() {
-            if !is_used(input.info, input.index, handle) {
+            if !is_used(input.info, input.unchecked, input.index, handle) {
                 continue;
             }
             self.at(self.module.global_variables.get_span(handle));
             match variable.space {
                 AddressSpace::WorkGroup => {
                     let ty = self.types.of(variable.ty, self.span)?;
-                    let bytes = self.types.count(ty, self.span)?.saturating_mul(4);
+                    let bytes = self.types.extent(ty, self.span)?.bytes;
                     let address = self.workgroup_bytes;
                     let end = u64::from(address) + u64::from(bytes).next_multiple_of(64);
                     if end > u64::from(SCRATCHPAD_BYTES) {
@@ -274,7 +278,7 @@ impl<'m> Emitter<'m, '_> {
                     self.initialize(&root, variable.ty, init)?;
                     self.globals.insert(handle, root);
                 }
-                AddressSpace::Uniform | AddressSpace::Storage { .. } => {
+                AddressSpace::Uniform | AddressSpace::Immediate | AddressSpace::Storage { .. } => {
                     let ty = self.types.of(variable.ty, self.span)?;
                     // Every scalar of the buffer has a supported type.
                     self.check_scalars(ty)?;
@@ -284,7 +288,6 @@ impl<'m> Emitter<'m, '_> {
                     self.types.of(variable.ty, self.span)?;
                     return Err(self.unsupported("a resource that is not a buffer"));
                 }
-                AddressSpace::Immediate => return Err(self.unsupported("immediate data (push constants)")),
                 _ => return Err(self.unsupported("a variable of another stage")),
             }
         }
@@ -325,8 +328,7 @@ impl<'m> Emitter<'m, '_> {
 
     /// Stores a value to a new stack slot.
     fn spill(&mut self, ty: Ty, values: &Values) -> Result<StackSlot> {
-        let count = self.types.count(ty, self.span)?;
-        let slot = self.slot(count)?;
+        let slot = self.slot(ty)?;
         let root = self.pointer_to(&Root::Stack(slot), ty, None);
         self.store(&root, values)?;
         Ok(slot)
@@ -337,7 +339,7 @@ impl<'m> Emitter<'m, '_> {
         let ty = self.types.of(handle, self.span)?;
         let count = self.types.count(ty, self.span)?;
         if needs_memory(self.types, ty, count, is_indexed) {
-            return Ok(Root::Stack(self.slot(count)?));
+            return Ok(Root::Stack(self.slot(ty)?));
         }
         let scalars = self.types.scalars(ty, Layout::Words, self.span)?;
         let mut variables = Vec::with_capacity(scalars.len());
@@ -352,8 +354,8 @@ impl<'m> Emitter<'m, '_> {
     fn initialize(&mut self, root: &Root, handle: Handle<naga::Type>, value: Option<Values>) -> Result<()> {
         let ty = self.types.of(handle, self.span)?;
         if let (Root::Stack(slot), None) = (root, &value) {
-            let words = self.types.count(ty, self.span)?;
-            self.clear(*slot, words);
+            let bytes = self.types.extent(ty, self.span)?.bytes;
+            self.clear(*slot, bytes / 4);
             return Ok(());
         }
         let value = match value {

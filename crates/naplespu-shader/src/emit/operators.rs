@@ -3,9 +3,9 @@
 use crate::emit::emitter::{Emitter, Values};
 use crate::emit::facts::constant;
 use crate::error::{Error, Result};
-use crate::layout::{Ty, register};
+use crate::layout::{Ty, is_half, register};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
 use naga::{BinaryOperator, RelationalFunction, Scalar, ScalarKind, UnaryOperator, VectorSize};
 
 /// The bits of a float without the sign.
@@ -42,29 +42,44 @@ impl Emitter<'_, '_> {
         (left_ty, left): (Ty, Values),
         (right_ty, right): (Ty, Values),
     ) -> Result<Values> {
-        if op == BinaryOperator::Multiply {
-            match (left_ty, right_ty) {
-                (Ty::Matrix { columns, rows, .. }, Ty::Matrix { columns: width, .. }) => {
-                    let mut product = Values::new();
-                    for column in right.chunks_exact(columns as usize).take(width as usize) {
-                        product.extend(self.matrix_by_vector(&left, rows, column));
-                    }
-                    return Ok(product);
-                }
-                (Ty::Matrix { rows, .. }, Ty::Vector(..)) => return Ok(self.matrix_by_vector(&left, rows, &right)),
-                (Ty::Vector(..), Ty::Matrix { rows, .. }) => {
-                    let columns = right.chunks_exact(rows as usize);
-                    return Ok(columns.map(|column| self.dot_floats(&left, column)).collect());
-                }
-                _ => {}
-            }
-        }
         let scalar = self.types.scalar(left_ty)?;
         register(scalar, self.span)?;
+        let product = match (op, left_ty, right_ty) {
+            (BinaryOperator::Multiply, Ty::Matrix { columns, rows, .. }, Ty::Matrix { columns: width, .. }) => {
+                let columns = right.chunks_exact(columns as usize).take(width as usize);
+                Some(
+                    columns
+                        .flat_map(|column| self.matrix_by_vector(&left, rows, column))
+                        .collect(),
+                )
+            }
+            (BinaryOperator::Multiply, Ty::Matrix { rows, .. }, Ty::Vector(..)) => {
+                Some(self.matrix_by_vector(&left, rows, &right))
+            }
+            (BinaryOperator::Multiply, Ty::Vector(..), Ty::Matrix { rows, .. }) => {
+                let columns = right.chunks_exact(rows as usize);
+                Some(columns.map(|column| self.dot_floats(&left, column)).collect())
+            }
+            _ => None,
+        };
+        let results = match product {
+            Some(product) => product,
+            None => self.componentwise(op, scalar, &left, &right)?,
+        };
+        use BinaryOperator as Op;
+        match op {
+            Op::Add | Op::Subtract | Op::Multiply | Op::Divide | Op::Modulo if is_half(scalar) => {
+                self.all_rounded(&results)
+            }
+            _ => Ok(results),
+        }
+    }
+
+    fn componentwise(&mut self, op: BinaryOperator, scalar: Scalar, left: &Values, right: &Values) -> Result<Values> {
         let count = left.len().max(right.len());
         let mut results = Values::new();
         for index in 0..count {
-            let (Some(a), Some(b)) = (component(&left, index), component(&right, index)) else {
+            let (Some(a), Some(b)) = (component(left, index), component(right, index)) else {
                 return Err(Error::Internal("operands of different sizes".to_owned()));
             };
             results.push(self.scalar_binary(op, scalar, a, b)?);
@@ -157,7 +172,11 @@ impl Emitter<'_, '_> {
     /// Returns the quotient, and the remainder if the divisor is constant. A quotient by zero is
     /// the dividend, and its remainder zero; the same holds for the smallest integer by -1.
     fn divide(&mut self, is_signed: bool, a: Value, b: Value) -> (Value, Option<Value>) {
-        let Some(divisor) = constant(self.dfg(), b) else {
+        let divisor = match self.dfg().value_type(b) {
+            types::I32 => constant(self.dfg(), b),
+            _ => None,
+        };
+        let Some(divisor) = divisor else {
             let b = self.safe_divisor(is_signed, a, b);
             return (
                 match is_signed {
@@ -235,10 +254,12 @@ impl Emitter<'_, '_> {
     /// Returns 1 instead of divisors that trap. The quotient by 1 is the dividend, and the remainder
     /// zero, as the shader languages define both.
     fn safe_divisor(&mut self, is_signed: bool, a: Value, b: Value) -> Value {
-        let (zero, one) = (self.word(0), self.word(1));
+        let ty = self.dfg().value_type(b);
+        let (zero, one) = (self.integer(ty, 0), self.integer(ty, 1));
         let mut traps = self.builder.ins().icmp(IntCC::Equal, b, zero);
         if is_signed {
-            let (smallest, minus_one) = (self.word(1 << 31), self.word(u32::MAX));
+            let smallest = i64::MIN >> (64 - ty.bits());
+            let (smallest, minus_one) = (self.integer(ty, smallest), self.integer(ty, -1));
             let is_smallest = self.builder.ins().icmp(IntCC::Equal, a, smallest);
             let is_minus_one = self.builder.ins().icmp(IntCC::Equal, b, minus_one);
             let overflows = self.builder.ins().band(is_smallest, is_minus_one);
@@ -257,25 +278,33 @@ impl Emitter<'_, '_> {
         self.builder.ins().bitcast(types::F32, MemFlagsData::new(), value)
     }
 
-    /// Returns whether the magnitude of a float compares with infinity.
-    fn compare_with_infinity(&mut self, condition: IntCC, value: Value) -> Value {
+    /// Returns whether a float is infinite, or is a NaN.
+    fn is_special(&mut self, value: Value, is_nan: bool) -> Value {
+        if self.dfg().value_type(value) == types::F64 {
+            if is_nan {
+                return self.builder.ins().fcmp(FloatCC::Unordered, value, value);
+            }
+            let (magnitude, infinity) = (self.builder.ins().fabs(value), self.float_of(types::F64, f32::INFINITY));
+            return self.builder.ins().fcmp(FloatCC::Equal, magnitude, infinity);
+        }
         let (mask, infinity) = (self.word(MAGNITUDE), self.word(INFINITY));
         let bits = self.bits(value);
         let magnitude = self.builder.ins().band(bits, mask);
+        let condition = if is_nan {
+            IntCC::UnsignedGreaterThan
+        } else {
+            IntCC::Equal
+        };
         self.builder.ins().icmp(condition, magnitude, infinity)
     }
 
     pub(super) fn relational(&mut self, function: RelationalFunction, values: &Values) -> Result<Values> {
         let mut results = Values::new();
         match function {
-            RelationalFunction::IsNan => {
+            RelationalFunction::IsNan | RelationalFunction::IsInf => {
+                let is_nan = function == RelationalFunction::IsNan;
                 for &value in values {
-                    results.push(self.compare_with_infinity(IntCC::UnsignedGreaterThan, value));
-                }
-            }
-            RelationalFunction::IsInf => {
-                for &value in values {
-                    results.push(self.compare_with_infinity(IntCC::Equal, value));
+                    results.push(self.is_special(value, is_nan));
                 }
             }
             RelationalFunction::All | RelationalFunction::Any => {
@@ -304,53 +333,98 @@ impl Emitter<'_, '_> {
             kind,
             width: width.unwrap_or(from.width),
         };
-        register(to, self.span)?;
         let mut results = Values::new();
         for &value in values {
             results.push(match width {
-                None => self.reinterpret(value, from.kind, kind)?,
-                Some(_) => self.convert_scalar(value, from.kind, kind),
+                None => self.reinterpret(value, from, to)?,
+                Some(_) => self.convert_scalar(value, from, to)?,
             });
         }
         Ok(results)
     }
 
-    fn reinterpret(&mut self, value: Value, from: ScalarKind, to: ScalarKind) -> Result<Value> {
-        match (from, to) {
-            (ScalarKind::Float, ScalarKind::Sint | ScalarKind::Uint) => Ok(self.bits(value)),
-            (ScalarKind::Sint | ScalarKind::Uint, ScalarKind::Float) => Ok(self.of_bits(value)),
-            (ScalarKind::Sint | ScalarKind::Uint, ScalarKind::Sint | ScalarKind::Uint) => Ok(value),
-            (from, to) if from == to => Ok(value),
-            _ => Err(self.unsupported("a bitcast of bool")),
+    fn reinterpret(&mut self, value: Value, from: Scalar, to: Scalar) -> Result<Value> {
+        let target = register(to, self.span)?;
+        if from.kind != to.kind && (from.kind == ScalarKind::Bool || to.kind == ScalarKind::Bool) {
+            return Err(self.unsupported("a bitcast of bool"));
+        }
+        if from.kind == to.kind {
+            return Ok(value);
+        }
+        let bits = self.as_bits(value);
+        Ok(self.as_register(bits, target))
+    }
+
+    /// Converts a float to an integer. A number out of range gives the nearest integer that both types
+    /// have.
+    fn truncated(&mut self, value: Value, from: Scalar, to: Scalar, target: Type) -> Value {
+        let is_signed = to.kind == ScalarKind::Sint;
+        let most = largest(from.width, target.bits(), is_signed);
+        let limit = self.integer(target, most);
+        if !is_signed {
+            let whole = self.builder.ins().fcvt_to_uint_sat(target, value);
+            return self.builder.ins().umin(whole, limit);
+        }
+        let whole = self.builder.ins().fcvt_to_sint_sat(target, value);
+        let whole = self.builder.ins().smin(whole, limit);
+        match is_half(from) {
+            true => {
+                let low = self.integer(target, -most);
+                self.builder.ins().smax(whole, low)
+            }
+            false => whole,
         }
     }
 
-    fn convert_scalar(&mut self, value: Value, from: ScalarKind, to: ScalarKind) -> Value {
+    fn convert_scalar(&mut self, value: Value, from: Scalar, to: Scalar) -> Result<Value> {
         use ScalarKind::{Bool, Float, Sint, Uint};
-        match (from, to) {
-            (Bool, Sint | Uint) => self.builder.ins().uextend(types::I32, value),
+        let (source, target) = (register(from, self.span)?, register(to, self.span)?);
+        let converted = match (from.kind, to.kind) {
+            (Bool, Sint | Uint) => self.builder.ins().uextend(target, value),
             (Bool, Float) => {
-                let (one, zero) = (self.float(1.0), self.float(0.0));
-                self.builder.ins().select(value, one, zero)
+                let (one, zero) = (self.float_of(target, 1.0), self.float_of(target, 0.0));
+                return Ok(self.builder.ins().select(value, one, zero));
             }
             (Sint | Uint, Bool) => {
-                let zero = self.word(0);
+                let zero = self.integer(source, 0);
                 self.builder.ins().icmp(IntCC::NotEqual, value, zero)
             }
             (Float, Bool) => {
                 // All but zero, which has only the bit of the sign.
-                let bits = self.bits(value);
-                let (mask, zero) = (self.word(MAGNITUDE), self.word(0));
-                let magnitude = self.builder.ins().band(bits, mask);
+                let bits = self.as_bits(value);
+                let (one, zero) = (self.word(1), self.integer(source.as_int(), 0));
+                let magnitude = self.builder.ins().ishl(bits, one);
                 self.builder.ins().icmp(IntCC::NotEqual, magnitude, zero)
             }
-            (Sint, Float) => self.builder.ins().fcvt_from_sint(types::F32, value),
-            (Uint, Float) => self.builder.ins().fcvt_from_uint(types::F32, value),
-            (Float, Sint) => self.builder.ins().fcvt_to_sint_sat(types::I32, value),
-            (Float, Uint) => self.builder.ins().fcvt_to_uint_sat(types::I32, value),
+            (Sint, Float) => self.builder.ins().fcvt_from_sint(target, value),
+            (Uint, Float) => self.builder.ins().fcvt_from_uint(target, value),
+            (Float, Sint | Uint) => self.truncated(value, from, to, target),
+            (Sint, Sint | Uint) if source.bits() < target.bits() => self.builder.ins().sextend(target, value),
+            (Uint, Sint | Uint) if source.bits() < target.bits() => self.builder.ins().uextend(target, value),
+            (Sint | Uint, Sint | Uint) if source.bits() > target.bits() => self.builder.ins().ireduce(target, value),
+            (Float, Float) if source.bits() < target.bits() => self.builder.ins().fpromote(target, value),
+            (Float, Float) if source.bits() > target.bits() => self.builder.ins().fdemote(target, value),
             _ => value,
+        };
+        match is_half(to) && !is_half(from) {
+            true => self.rounded(converted),
+            false => Ok(converted),
         }
     }
+}
+
+/// Returns the largest integer of `bits` bits, of which one is the sign if it is signed, that a float
+/// of a width in bytes can have.
+fn largest(width: u8, bits: u32, is_signed: bool) -> i64 {
+    let digits = match width {
+        2 => return 65504,
+        4 => 24,
+        _ => 53,
+    };
+    let bits = bits - u32::from(is_signed);
+    let all = u64::MAX >> (64 - bits);
+    let unused = u64::MAX.checked_shr(64 - bits + digits).unwrap_or(0);
+    (all & !unused) as i64
 }
 
 /// Returns a component of a vector, or the scalar that stands for all components.

@@ -1,6 +1,6 @@
 //! Control flow, stores and calls.
 
-use crate::emit::emitter::{Emitter, Exit, Frame, Operand, Target, Values};
+use crate::emit::emitter::{Emitter, Exit, Frame, Operand, Target, Typing, Values};
 use crate::emit::facts::constant;
 use crate::emit::places::{self, Indexed};
 use crate::emit::pointer::Root;
@@ -41,7 +41,7 @@ impl<'m> Emitter<'m, '_> {
         match statement {
             Statement::Emit(range) => {
                 for handle in range.clone() {
-                    if self.frame.info[handle].ref_count == 0 {
+                    if self.frame.typing.is_unused(handle) {
                         continue;
                     }
                     let operand = self.evaluate(handle)?;
@@ -490,10 +490,14 @@ impl<'m> Emitter<'m, '_> {
         for argument in arguments {
             operands.push(self.operand(*argument)?);
         }
+        let typing = match self.unchecked.and_then(|unchecked| unchecked.types.get(&callee)) {
+            Some(types) => Typing::Inferred(types),
+            None => Typing::Checked(&self.info[callee]),
+        };
         let block = self.builder.create_block();
         let frame = Frame {
             function,
-            info: &self.info[callee],
+            typing,
             arguments: operands,
             locals: HashMap::new(),
             values: HashMap::new(),

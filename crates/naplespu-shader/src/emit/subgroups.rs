@@ -2,13 +2,13 @@
 
 use crate::emit::emitter::{Emitter, Operand, Values};
 use crate::error::Result;
-use crate::layout::register;
+use crate::layout::{is_half, register};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 use naga::{CollectiveOperation, Direction, Expression, GatherMode, Handle, ScalarKind, SubgroupOperation};
 
-/// The largest subgroup whose ballot fits into a word.
-const MAX_BALLOT: u32 = 32;
+/// The lanes in a word of a ballot.
+const BALLOT: u32 = 32;
 
 impl Emitter<'_, '_> {
     /// Returns the number of the lane in its subgroup.
@@ -19,18 +19,31 @@ impl Emitter<'_, '_> {
     }
 
     pub(super) fn ballot(&mut self, result: Handle<Expression>, predicate: Option<Handle<Expression>>) -> Result<()> {
-        if self.lanes > MAX_BALLOT {
-            return Err(self.unsupported("a ballot of more than 32 lanes"));
-        }
         let predicate = match predicate {
             Some(predicate) => self.single(predicate)?,
             None => self.flag(true),
         };
-        let bits = self.call_for("__builtin_npu_subgroup_ballot", &[predicate], types::I32)?;
+        let low = self.call_for("__builtin_npu_subgroup_ballot", &[predicate], types::I32)?;
         let zero = self.word(0);
-        let values = Values::from_slice(&[bits, zero, zero, zero]);
+        let high = match self.lanes {
+            ..=BALLOT => zero,
+            _ => self.high_ballot(predicate)?,
+        };
+        let values = Values::from_slice(&[low, high, zero, zero]);
         self.frame.values.insert(result, Operand::Value(values));
         Ok(())
+    }
+
+    /// Returns one bit for each of the lanes from the 33rd on.
+    fn high_ballot(&mut self, predicate: Value) -> Result<Value> {
+        let lane = self.lane()?;
+        let (first, one, zero) = (self.word(BALLOT), self.word(1), self.word(0));
+        let is_high = self.builder.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, lane, first);
+        let counts = self.builder.ins().band(is_high, predicate);
+        // The amount is taken modulo 32.
+        let bit = self.builder.ins().ishl(one, lane);
+        let bit = self.builder.ins().select(counts, bit, zero);
+        self.call_for("__builtin_npu_subgroup_or_i32", &[bit], types::I32)
     }
 
     pub(super) fn collective(
@@ -43,6 +56,9 @@ impl Emitter<'_, '_> {
         let ty = self.ty(argument)?;
         let scalar = self.types.scalar(ty)?;
         let register = register(scalar, self.span)?;
+        if scalar.width == 8 {
+            return Err(self.unsupported("a subgroup operation on 64 bits"));
+        }
         let is_float = scalar.kind == ScalarKind::Float;
         let prefix = match (scalar.kind, operation) {
             (ScalarKind::Sint, SubgroupOperation::Min | SubgroupOperation::Max) => "s",
@@ -74,7 +90,11 @@ impl Emitter<'_, '_> {
         };
         let mut values = Values::new();
         for value in self.value(argument)? {
-            values.push(self.call_for(&name, &[value], register)?);
+            let found = self.call_for(&name, &[value], register)?;
+            values.push(match is_half(scalar) {
+                true => self.rounded(found)?,
+                false => found,
+            });
         }
         self.frame.values.insert(result, Operand::Value(values));
         Ok(())
@@ -141,6 +161,19 @@ impl Emitter<'_, '_> {
             let found = self.read_lane(wide, types::I32, source)?;
             let zero = self.word(0);
             return Ok(self.builder.ins().icmp(IntCC::NotEqual, found, zero));
+        }
+        if register.bits() == 64 {
+            let (bits, shift) = (self.as_bits(value), self.word(32));
+            let low = self.builder.ins().ireduce(types::I32, bits);
+            let high = self.builder.ins().ushr(bits, shift);
+            let high = self.builder.ins().ireduce(types::I32, high);
+            let low = self.read_lane(low, types::I32, source)?;
+            let high = self.read_lane(high, types::I32, source)?;
+            let low = self.builder.ins().uextend(types::I64, low);
+            let high = self.builder.ins().uextend(types::I64, high);
+            let high = self.builder.ins().ishl(high, shift);
+            let bits = self.builder.ins().bor(low, high);
+            return Ok(self.as_register(bits, register));
         }
         let suffix = if register == types::F32 { "f32" } else { "i32" };
         match source {

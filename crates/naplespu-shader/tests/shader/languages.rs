@@ -161,6 +161,29 @@ fn bindings_of_entry_points_are_listed() -> Result<(), String> {
 }
 
 #[test]
+fn immediate_data_is_a_buffer_of_a_group_of_its_own() -> Result<(), String> {
+    let module = wgsl(
+        "struct Data { count: u32, factor: f32 }
+         var<immediate> data: Data;
+         @group(0) @binding(0) var<storage, read_write> out: array<f32>;
+         @compute @workgroup_size(16) fn main(@builtin(local_invocation_index) id: u32) {
+             if id < data.count { out[id] = f32(id) * data.factor; }
+         }",
+    )?;
+    let bindings = &module.entry_points()[0].bindings;
+    let found: Vec<_> = bindings
+        .iter()
+        .map(|one| (one.group, one.binding, one.min_size))
+        .collect();
+    assert_eq!(found, [(0, 0, 4), (naplespu_shader::IMMEDIATE_GROUP, 0, 8)]);
+    let mut case = Case::new(&module, vec![vec![0; 16]]);
+    case.immediate = vec![10, 0.5f32.to_bits()];
+    let expected = (0..16).map(|id| if id < 10 { (id as f32 * 0.5).to_bits() } else { 0 });
+    assert_eq!(run(case)?[0], expected.collect::<Vec<_>>());
+    Ok(())
+}
+
+#[test]
 fn overrides_have_values_and_defaults() -> Result<(), String> {
     let module = wgsl(
         "override size: u32 = 4u;
@@ -191,8 +214,11 @@ fn errors_name_the_feature_and_its_place() {
             "_ = textureDimensions(picture);",
             "a texture",
         ),
-        ("enable f16; var<private> half: f16;", "half = 1.0h;", "the type f16"),
-        ("var<private> wide: u64;", "wide = 1lu;", "the type u64"),
+        (
+            "var<private> wide: f64;",
+            "wide = sin(1.0lf + wide);",
+            "the function sin on f64",
+        ),
         ("var<private> big: array<u32, 100000>;", "big[3] = 1u;", "too large"),
         (
             "var<workgroup> big: array<u32, 100000>;",
@@ -229,6 +255,37 @@ fn only_compute_entry_points_are_translated() -> Result<(), String> {
     Ok(())
 }
 
+/// Shaders with features that the examples have not.
+const FEATURES: [&str; 3] = [
+    "enable f16, subgroups;
+     struct Half { a: f16, b: vec3<f16>, c: array<f16, 3>, d: mat2x3<f16> }
+     @group(0) @binding(0) var<storage, read_write> all: array<Half>;
+     var<workgroup> tile: array<vec2<f16>, 32>;
+     @compute @workgroup_size(32) fn main(@builtin(local_invocation_index) id: u32) {
+         tile[id] = all[id].b.xy * all[id].a + vec2(f16(id), 1.5h);
+         workgroupBarrier();
+         all[id].c[id % 3u] = sqrt(dot(tile[31u - id], all[id].d[1].xy));
+         if subgroupElect() { all[id].b = select(all[id].b, floor(all[id].b), f32(all[id].a) > 2.0); }
+     }",
+    "struct Wide { a: u32, b: u64, c: f64, d: atomic<u64>, e: atomic<f32> }
+     @group(0) @binding(0) var<storage, read_write> all: array<Wide>;
+     @compute @workgroup_size(32) fn main(@builtin(local_invocation_index) id: u32) {
+         let b = all[id].b / u64(id) + (all[id].b >> id) * 3lu;
+         var c = array<f64, 3>(all[id].c, f64(id) * 0.5lf, f64(f32(b)));
+         all[id].c = c[id % 3u] + sqrt(c[1]);
+         all[id].b = u64(i64(b) % i64(all[id].a)) + countOneBits(b);
+         atomicMax(&all[0].d, b);
+         atomicAdd(&all[0].e, f32(b));
+     }",
+    "@group(0) @binding(0) var<storage, read_write> all: array<atomic<u32>>;
+     var<workgroup> tile: array<vec2<u32>, 32>;
+     fn add(p: ptr<storage, array<atomic<u32>>, read_write>, i: u32) -> u32 {
+         return atomicAdd(&(*p)[i % arrayLength(p)], 1u);
+     }
+     fn put(p: ptr<workgroup, vec2<u32>>, by: u32) { (*p).x += by; p.y = add(&all, by); }
+     @compute @workgroup_size(32) fn main(@builtin(local_invocation_index) id: u32) { put(&tile[id], id + 1u); }",
+];
+
 /// Compiles a module in which bytes are changed. Only the absence of panics counts.
 fn mutated(bytes: &[u8], rounds: usize, compile: impl Fn(&[u8]) -> Option<Error>) {
     let mut random = fastrand::Rng::with_seed(7);
@@ -258,7 +315,8 @@ fn mutated_modules_are_errors_or_valid() -> Result<(), String> {
     let rounds = std::env::var("SHADER_MUTATIONS")
         .ok()
         .and_then(|text| text.parse().ok());
-    for (_, text) in EXAMPLES {
+    let texts = EXAMPLES.iter().map(|(_, text)| *text);
+    for text in texts.chain(FEATURES) {
         let compile = |module: Result<Module, Error>| {
             let compiled = module.and_then(|module| module.compile(None, &Options::default()));
             compiled.err()
@@ -267,10 +325,12 @@ fn mutated_modules_are_errors_or_valid() -> Result<(), String> {
             let text = String::from_utf8_lossy(bytes);
             compile(Module::from_wgsl(&text))
         });
-        let parsed = naga::front::wgsl::parse_str(text).map_err(|error| error.to_string())?;
-        mutated(&spirv(&parsed)?, rounds.unwrap_or(20), |bytes| {
-            compile(Module::from_spirv(bytes))
-        });
+        // SPIR-V has no pointers to buffers as arguments, and its writer no subgroups by directive.
+        let Ok(parsed) = naga::front::wgsl::parse_str(text).map_err(|error| error.to_string()) else {
+            continue;
+        };
+        let Ok(words) = spirv(&parsed) else { continue };
+        mutated(&words, rounds.unwrap_or(20), |bytes| compile(Module::from_spirv(bytes)));
     }
     Ok(())
 }

@@ -5,3 +5,4 @@ mod kernels;
 mod languages;
 mod run;
 mod semantics;
+mod types;

@@ -3,7 +3,7 @@
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_naplespu::isa;
 use naplespu_jit::Device;
-use naplespu_shader::{Bound, Dispatch, Module, Options, RunError, Runner};
+use naplespu_shader::{Bound, Dispatch, IMMEDIATE_GROUP, Module, Options, RunError, Runner};
 
 /// A shader with its buffers of group 0, by number, as words.
 pub struct Case<'a> {
@@ -13,6 +13,8 @@ pub struct Case<'a> {
     pub groups: [u32; 3],
     pub threads: usize,
     pub buffers: Vec<Vec<u32>>,
+    /// The words of immediate data.
+    pub immediate: Vec<u32>,
     /// Value of the setting `strict_float`.
     pub strict_float: bool,
 }
@@ -27,6 +29,7 @@ impl<'a> Case<'a> {
             groups: [1, 1, 1],
             threads: 8,
             buffers,
+            immediate: Vec::new(),
             strict_float: false,
         }
     }
@@ -61,14 +64,16 @@ pub fn run(case: Case<'_>) -> Result<Vec<Vec<u32>>, String> {
     let mut device = device(case.strict_float)?;
     let runner = Runner::new(&mut device, kernel).map_err(|error| format!("{error}\n{text}"))?;
     let mut bound = Vec::new();
-    for (index, words) in case.buffers.iter().enumerate() {
+    let places = (0..).map(|binding| (0, binding));
+    let immediate = (!case.immediate.is_empty()).then_some(((IMMEDIATE_GROUP, 0), &case.immediate));
+    for ((group, binding), words) in places.zip(&case.buffers).chain(immediate) {
         let buffer = device
             .allocate(4 * words.len() as u32)
             .map_err(|error| error.to_string())?;
         device
             .copy_words_in(buffer, 0, words)
             .map_err(|error| error.to_string())?;
-        bound.push(Bound::whole(0, index as u32, buffer));
+        bound.push(Bound::whole(group, binding, buffer));
     }
     let dispatch = Dispatch::new(case.groups, case.threads);
     runner

@@ -1,7 +1,7 @@
 //! Control flow, pointers, memory, atomic operations and subgroups.
 
 use crate::run::{Case, run, wgsl};
-use naplespu_shader::Options;
+use naplespu_shader::{Error, Options};
 
 /// Runs a body with the numbers of work-items `id`, and returns one word of each of 32 work-items.
 fn words(globals: &str, body: &str) -> Result<Vec<u32>, String> {
@@ -275,6 +275,45 @@ fn indices_in_range_have_no_check() -> Result<(), String> {
     ];
     for (body, expected) in rows {
         assert_eq!(branches("", body)?, *expected, "{body}");
+    }
+    Ok(())
+}
+
+#[test]
+fn pointers_to_buffers_and_workgroup_memory_are_arguments() -> Result<(), String> {
+    let globals = "
+        requires unrestricted_pointer_parameters;
+        enable subgroups;
+        var<workgroup> counts: array<atomic<u32>, 4>;
+        var<private> calls = 0u;
+        fn add(p: ptr<storage, i32, read_write>, by: i32) { *p += by; calls++; }
+        fn total(p: ptr<storage, array<i32>, read_write>) -> i32 {
+            var sum = 0;
+            for (var i = 0u; i < arrayLength(p); i++) { sum += (*p)[i]; }
+            return sum;
+        }
+        fn count(p: ptr<workgroup, atomic<u32>>) -> u32 { return atomicAdd(p, 1u); }
+        fn count_of(p: ptr<workgroup, array<atomic<u32>, 4>>, i: u32) { _ = count(&(*p)[i]); }";
+    let body = "
+        count_of(&counts, id % 4u);
+        if id < 16u { add(&data[id], i32(id)); }
+        if subgroupElect() { calls += 10u; }
+        storageBarrier();
+        workgroupBarrier();
+        let count = atomicLoad(&counts[id % 4u]);
+        out[id] = u32(total(&data)) + count * 10000u + (calls % 10u) * 1000000u;";
+    check(globals, body, |id| 1320 + 80_000 + u32::from(id < 16) * 1_000_000)?;
+    for call in ["set(&out[0])", "set(&out[0], 1.5)", "set(1u, &out[0])"] {
+        let wrong = wgsl(&format!(
+            "@group(0) @binding(0) var<storage, read_write> out: array<u32>;
+             fn set(p: ptr<storage, u32, read_write>, by: u32) {{ *p = by; }}
+             fn caller(p: ptr<storage, array<u32>, read_write>) {{ {call}; }}
+             @compute @workgroup_size(1) fn main() {{ caller(&out); }}"
+        ));
+        if let Ok(module) = wrong {
+            let error = module.compile(None, &Options::default()).err();
+            assert!(matches!(error, Some(Error::Pointers(_))), "{call}: {error:?}");
+        }
     }
     Ok(())
 }

@@ -228,6 +228,43 @@ block8:
 }
 
 #[test]
+fn lanes_that_left_a_loop_go_on_after_a_uniform_exit() {
+    // The first 20 lanes leave one by one, the others together at the end of the loop.
+    let text = kernel(
+        "
+    v9 = iconst.i32 0
+    v10 = iconst.i32 20
+    jump block1(v9)
+block1(v11: i32):
+    v12 = icmp ult v11, v10
+    brif v12, block2, block4
+block2:
+    v13 = icmp eq v11, v3
+    brif v13, block3, block5
+block3:
+    store notrap aligned v11, v8
+    return
+block4:
+    v14 = iconst.i32 100
+    store notrap aligned v14, v8
+    return
+block5:
+    v15 = iconst.i32 1
+    v16 = iadd v11, v15
+    jump block1(v16)
+",
+    );
+    check(&text, options(48, 1), &memory(), &[0], |memory| {
+        for (index, value) in memory[..144].iter_mut().enumerate() {
+            *value = match index as u32 % 48 {
+                lane @ ..20 => lane,
+                _ => 100,
+            };
+        }
+    });
+}
+
+#[test]
 fn a_uniform_loop_stays_scalar_in_divergent_code() {
     let text = kernel(
         "
