@@ -109,11 +109,7 @@ fn shader(kernel: &Kernel, lanes: u32, threads: usize, listing: bool) -> Result<
     let buffers = fill(&mut device, kernel)?;
     let bound: Vec<Bound> = (0..)
         .zip(&buffers)
-        .map(|(binding, &buffer)| Bound {
-            group: 0,
-            binding,
-            buffer,
-        })
+        .map(|(binding, &buffer)| Bound::whole(0, binding, buffer))
         .collect();
     let mut dispatch = Dispatch::new(kernel.groups, threads);
     dispatch.timing = Some(TimingConfig::default());

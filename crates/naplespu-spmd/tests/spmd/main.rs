@@ -1,6 +1,8 @@
 //! Kernels give the same results on lanes as one work-item at a time.
 
 mod across;
+mod arithmetic;
+mod checks;
 mod cycles;
 mod kernels;
 mod random;
