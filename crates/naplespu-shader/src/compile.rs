@@ -32,7 +32,7 @@ impl Module {
 
 /// Translates an entry point by name.
 fn compile(module: &Module, name: &str, options: &Options) -> Result<Kernel> {
-    if !matches!(options.lanes, 1 | 16 | 32 | 64) {
+    if options.lanes != 1 && !naplespu_spmd::LANE_COUNTS.contains(&options.lanes) {
         return Err(Error::Lanes(options.lanes));
     }
     let mut constants = PipelineConstants::default();

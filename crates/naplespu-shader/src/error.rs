@@ -41,8 +41,8 @@ pub enum Error {
         /// The names of the compute entry points.
         found: Vec<String>,
     },
-    /// The lanes of a subgroup are not 1, 16, 32 or 64.
-    #[error("{0} lanes: a subgroup has 1, 16, 32 or 64 lanes")]
+    /// The lanes of a subgroup are not 1, 16, 32, 64 or 128.
+    #[error("{0} lanes: a subgroup has 1, 16, 32, 64 or 128 lanes")]
     Lanes(u32),
     /// A function with pointers to buffers or workgroup memory as arguments is not valid. The validator
     /// did not see it.

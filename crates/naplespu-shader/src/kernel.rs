@@ -2,12 +2,13 @@
 
 use crate::module::Binding;
 use cranelift_codegen::ir::Function;
+use naplespu_spmd::LANE_COUNTS;
 use std::collections::BTreeMap;
 
 /// Options of the translation.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The work-items of a subgroup: 1, 16, 32 or 64. One thread executes them at once.
+    /// The work-items of a subgroup: 1, 16, 32, 64 or 128. One thread executes them at once.
     pub lanes: u32,
     /// Values of overrides, by name or, for overrides with a number, by the number in decimal.
     pub overrides: BTreeMap<String, f64>,
@@ -46,4 +47,18 @@ pub struct Kernel {
     pub workgroup_bytes: u32,
     /// The work-items of a subgroup.
     pub lanes: u32,
+}
+
+impl Kernel {
+    /// Returns the least lanes, from those of the kernel on, with which the threads of a core
+    /// execute a work-group at once, if the kernel needs that: it has barriers or workgroup memory.
+    /// Returns the lanes of the kernel if no number of lanes is enough.
+    pub fn lanes_for(&self, threads: u32) -> u32 {
+        if !naplespu_spmd::needs_group(&self.function, &self.spmd_options()) {
+            return self.lanes;
+        }
+        let items: u64 = self.workgroup_size.iter().map(|&size| u64::from(size)).product();
+        let enough = |lanes: &u32| *lanes >= self.lanes && u64::from(*lanes) * u64::from(threads) >= items;
+        LANE_COUNTS.into_iter().find(enough).unwrap_or(self.lanes)
+    }
 }

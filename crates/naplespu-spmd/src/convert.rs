@@ -109,10 +109,7 @@ impl Emitter<'_> {
     fn divisor(&mut self, constant: Option<i64>, number: Value) -> Divisor {
         let constant = constant.map(|number| number as u32).filter(|&number| number != 0);
         let (number, reciprocal) = match constant {
-            Some(constant) => (
-                self.word(constant.into()),
-                self.word((u32::MAX / constant).into()),
-            ),
+            Some(constant) => (self.word(constant.into()), self.word((u32::MAX / constant).into())),
             None => {
                 let one = self.word(1);
                 let number = self.builder.ins().umax(number, one);

@@ -752,9 +752,7 @@ fn global_id(cursor: &mut FuncCursor<'_>, axis: usize, frame: &Frame, options: &
     if axis == 0 && size_y * size_z == 1 && size_x.is_multiple_of(lanes) && !frame.together {
         return local_index(cursor, frame.number, lanes);
     }
-    let size = cursor
-        .ins()
-        .iconst(types::I32, i64::from(options.workgroup_size[axis]));
+    let size = cursor.ins().iconst(types::I32, i64::from(options.workgroup_size[axis]));
     let first = cursor.ins().imul(frame.group[axis], size);
     let local = local_id(cursor, axis, frame.subgroup, options);
     cursor.ins().iadd(first, local)

@@ -5,8 +5,8 @@ use cranelift_codegen::ir::{Block, SourceLoc, Type};
 /// Why a function has no dispatch function.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// [`Options::lanes`](crate::Options::lanes) is not 1, 16, 32 or 64.
-    #[error("{0} lanes are not supported; use 1, 16, 32 or 64")]
+    /// [`Options::lanes`](crate::Options::lanes) is neither 1 nor one of [`LANE_COUNTS`](crate::LANE_COUNTS).
+    #[error("{0} lanes are not supported; use 1, 16, 32, 64 or 128")]
     Lanes(u32),
     /// A loop has more than one entry.
     #[error("the control flow of {function} is irreducible: {block} is the start of a loop with several entries")]

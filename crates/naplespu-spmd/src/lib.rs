@@ -52,7 +52,7 @@ mod versions;
 
 pub use dispatch::{DISPATCH_PARAMS, needs_group};
 pub use error::Error;
-pub use options::Options;
+pub use options::{LANE_COUNTS, Options};
 
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::{settings, verify_function};
@@ -66,7 +66,7 @@ use std::collections::{BTreeMap, VecDeque};
 ///
 /// See [`Error`].
 pub fn compile(kernel: &Function, callees: &[Function], options: &Options) -> Result<Vec<Function>, Error> {
-    if !matches!(options.lanes, 1 | 16 | 32 | 64) {
+    if options.lanes != 1 && !LANE_COUNTS.contains(&options.lanes) {
         return Err(Error::Lanes(options.lanes));
     }
     for function in callees.iter().chain([kernel]) {

@@ -1,5 +1,8 @@
 //! Options of the pass.
 
+/// The numbers of lanes, except one work-item at a time: one to eight vectors for each value.
+pub const LANE_COUNTS: [u32; 4] = [16, 32, 64, 128];
+
 /// How a work-item function becomes a dispatch function.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -7,7 +10,7 @@ pub struct Options {
     pub workgroup_size: [u32; 3],
     /// Bytes of scratchpad, from address 0, that are zeroed when a work-group starts.
     pub workgroup_bytes: u32,
-    /// Work-items that a thread executes at once: 1, 16, 32 or 64.
+    /// Work-items that a thread executes at once: 1, or one of [`LANE_COUNTS`].
     pub lanes: u32,
     /// Known alignment of each parameter in bytes, a power of two; 1 for missing entries.
     pub alignment: Vec<u32>,

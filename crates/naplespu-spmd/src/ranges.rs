@@ -127,7 +127,7 @@ impl<'a> Ranges<'a> {
         }
         let mut needs: BTreeSet<Value> = x.needs.union(&y.needs).copied().collect();
         if signed {
-            needs.insert(self.not_negative(x.high));
+            // Then `x.high`, which is less, is not negative either.
             needs.insert(self.not_negative(y.high));
         }
         needs.insert(self.flag(cond.unsigned(), x.high, y.low));
@@ -184,10 +184,7 @@ impl<'a> Ranges<'a> {
         let InstructionData::Brif { arg, blocks, .. } = self.func.dfg.insts[last] else {
             return None;
         };
-        let inside = blocks.map(|call| {
-            flow.loops
-                .is_in_loop(call.block(&self.func.dfg.value_lists), around)
-        });
+        let inside = blocks.map(|call| flow.loops.is_in_loop(call.block(&self.func.dfg.value_lists), around));
         let test = definition(self.func, arg)?;
         let InstructionData::IntCompare { args, cond, .. } = self.func.dfg.insts[test] else {
             return None;
@@ -381,7 +378,11 @@ impl<'a> Ranges<'a> {
         let low = self.binary(opcode, x.low, y);
         Some(Range {
             low,
-            high: if x.high == x.low { low } else { self.binary(opcode, x.high, y) },
+            high: if x.high == x.low {
+                low
+            } else {
+                self.binary(opcode, x.high, y)
+            },
             ..x.clone()
         })
     }

@@ -9,10 +9,15 @@ pub(crate) const FEATURES: Features = Features::TIMESTAMP_QUERY
     .union(Features::TIMESTAMP_QUERY_INSIDE_ENCODERS)
     .union(Features::TIMESTAMP_QUERY_INSIDE_PASSES)
     .union(Features::MAPPABLE_PRIMARY_BUFFERS)
-    .union(Features::SUBGROUP);
+    .union(Features::SUBGROUP)
+    .union(Features::SHADER_F16)
+    .union(Features::SHADER_F64)
+    .union(Features::SHADER_INT64)
+    .union(Features::SHADER_INT64_ATOMIC_ALL_OPS)
+    .union(Features::SHADER_FLOAT32_ATOMIC);
 
 /// The most lanes of a thread.
-const MAX_LANES: u32 = 64;
+const MAX_LANES: u32 = 128;
 
 /// The limit of workgroup memory in bytes. The scratchpad is twice as large, because variables in
 /// it take multiples of 64 bytes.

@@ -14,9 +14,6 @@ use wgpu::{BufferBindingType, ComputePipelineDescriptor, Limits, ShaderStages};
 /// The hardware threads of a dispatch.
 pub(crate) const THREADS: u32 = 8;
 
-/// The lanes of a thread, from which the size of a work-group selects.
-const LANES: [u32; 3] = [16, 32, 64];
-
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 /// A kernel on the device with its bind groups.
@@ -90,8 +87,8 @@ fn translate(
 ) -> Result<Kernel> {
     let constants = desc.compilation_options.constants.iter();
     let mut options = Options {
-        lanes: LANES[0],
         overrides: constants.map(|(name, value)| ((*name).to_owned(), *value)).collect(),
+        ..Options::default()
     };
     let compile = |options: &Options| {
         let kernel = module.compile(desc.entry_point, options);
@@ -107,14 +104,11 @@ fn translate(
     Error::check_limit("the number of work-items of a work-group", items, limit)?;
     let limit = limits.max_compute_workgroup_storage_size;
     Error::check_limit("the workgroup memory in bytes", kernel.workgroup_bytes, limit)?;
-    let enough = LANES.iter().find(|lanes| u64::from(**lanes * THREADS) >= items);
-    match enough {
-        Some(&lanes) if lanes != options.lanes => {
-            options.lanes = lanes;
-            compile(&options)
-        }
-        _ => Ok(kernel),
+    options.lanes = kernel.lanes_for(THREADS);
+    if options.lanes == kernel.lanes {
+        return Ok(kernel);
     }
+    compile(&options)
 }
 
 fn kind(binding: &Binding) -> BufferBindingType {

@@ -65,11 +65,46 @@ fn kernels() -> Vec<Kernel> {
     let (x, y) = (numbers(1024), numbers(2048)[1024..].to_vec());
     let lanes: Vec<u32> = (0..16).collect();
     vec![
-        of(sources!("saxpy"), [16, 1, 1], vec![x.clone(), y.clone()], &[0, 1], true, 1),
-        of(sources!("dot"), [1, 1, 1], vec![x.clone(), y.clone(), vec![0; 16]], &[0, 1, 2], true, 2),
-        of(sources!("relu"), [16, 1, 1], vec![x.clone(), vec![0; 1024]], &[0, 1], true, 1),
-        of(sources!("matmul"), [2, 8, 1], vec![x, y, vec![0; 1024]], &[0, 1, 2], false, 2),
-        of(sources!("mandelbrot"), [4, 4, 1], vec![vec![0; 1024], lanes], &[0, 1], false, 0),
+        of(
+            sources!("saxpy"),
+            [16, 1, 1],
+            vec![x.clone(), y.clone()],
+            &[0, 1],
+            true,
+            1,
+        ),
+        of(
+            sources!("dot"),
+            [1, 1, 1],
+            vec![x.clone(), y.clone(), vec![0; 16]],
+            &[0, 1, 2],
+            true,
+            2,
+        ),
+        of(
+            sources!("relu"),
+            [16, 1, 1],
+            vec![x.clone(), vec![0; 1024]],
+            &[0, 1],
+            true,
+            1,
+        ),
+        of(
+            sources!("matmul"),
+            [2, 8, 1],
+            vec![x, y, vec![0; 1024]],
+            &[0, 1, 2],
+            false,
+            2,
+        ),
+        of(
+            sources!("mandelbrot"),
+            [4, 4, 1],
+            vec![vec![0; 1024], lanes],
+            &[0, 1],
+            false,
+            0,
+        ),
     ]
 }
 
@@ -150,7 +185,11 @@ fn print_code(device: &Device, name: &str) {
     };
     println!("{name}:");
     for (index, word) in code.code_buffer().as_chunks::<4>().0.iter().enumerate() {
-        println!("{:5x}  {}", 4 * index, npu_mc::disasm::word_text(u32::from_le_bytes(*word)));
+        println!(
+            "{:5x}  {}",
+            4 * index,
+            npu_mc::disasm::word_text(u32::from_le_bytes(*word))
+        );
     }
 }
 

@@ -24,22 +24,26 @@ impl Emitter<'_, '_> {
             None => self.flag(true),
         };
         let low = self.call_for("__builtin_npu_subgroup_ballot", &[predicate], types::I32)?;
-        let zero = self.word(0);
-        let high = match self.lanes {
-            ..=BALLOT => zero,
-            _ => self.high_ballot(predicate)?,
-        };
-        let values = Values::from_slice(&[low, high, zero, zero]);
+        let mut values = Values::from_slice(&[low]);
+        for first in [BALLOT, 2 * BALLOT, 3 * BALLOT] {
+            values.push(if first < self.lanes {
+                self.later_ballot(predicate, first)?
+            } else {
+                self.word(0)
+            });
+        }
         self.frame.values.insert(result, Operand::Value(values));
         Ok(())
     }
 
-    /// Returns one bit for each of the lanes from the 33rd on.
-    fn high_ballot(&mut self, predicate: Value) -> Result<Value> {
+    /// Returns one bit for each of the 32 lanes from the lane `first` on, a multiple of 32.
+    fn later_ballot(&mut self, predicate: Value, first: u32) -> Result<Value> {
         let lane = self.lane()?;
-        let (first, one, zero) = (self.word(BALLOT), self.word(1), self.word(0));
-        let is_high = self.builder.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, lane, first);
-        let counts = self.builder.ins().band(is_high, predicate);
+        let (mask, first) = (self.word(!(BALLOT - 1)), self.word(first));
+        let (one, zero) = (self.word(1), self.word(0));
+        let word_of_lane = self.builder.ins().band(lane, mask);
+        let is_in_word = self.builder.ins().icmp(IntCC::Equal, word_of_lane, first);
+        let counts = self.builder.ins().band(is_in_word, predicate);
         // The amount is taken modulo 32.
         let bit = self.builder.ins().ishl(one, lane);
         let bit = self.builder.ins().select(counts, bit, zero);

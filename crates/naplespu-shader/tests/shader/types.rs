@@ -19,7 +19,7 @@ fn words(
     );
     let module = wgsl(&text)?;
     let mut found: Option<Vec<u32>> = None;
-    for (lanes, threads) in [(1, 8), (16, 4), (32, 2), (64, 1)] {
+    for (lanes, threads) in [(1, 8), (16, 4), (32, 2), (128, 1)] {
         let mut case = Case::new(&module, vec![vec![0; out], input.to_vec()]);
         (case.options.lanes, case.threads) = (lanes, threads);
         case.strict_float = true;
@@ -315,19 +315,20 @@ fn a_ballot_has_a_bit_for_each_lane() -> Result<(), String> {
     let body = "
         if id % 3u != 1u {
             let bits = subgroupBallot(id % 5u != 2u);
-            out[id] = countOneBits(bits.x) + countOneBits(bits.y) + bits.z + bits.w;
+            let counts = countOneBits(bits);
+            out[id] = counts.x + counts.y + counts.z + counts.w;
         }";
     let text = format!(
         "@group(0) @binding(0) var<storage, read_write> out: array<u32>;
-         @compute @workgroup_size(64) fn main(@builtin(local_invocation_index) id: u32) {{ {body} }}"
+         @compute @workgroup_size(128) fn main(@builtin(local_invocation_index) id: u32) {{ {body} }}"
     );
     let module = wgsl(&text)?;
     let votes = |first: u32, lanes: u32| {
         let lanes = first..first + lanes;
         lanes.filter(|id| id % 3 != 1 && id % 5 != 2).count() as u32
     };
-    for lanes in [16, 32, 64] {
-        let mut case = Case::new(&module, vec![vec![0; 64]]);
+    for lanes in [16, 32, 64, 128] {
+        let mut case = Case::new(&module, vec![vec![0; 128]]);
         case.options.lanes = lanes;
         let found = run(case)?.swap_remove(0);
         for (id, found) in found.into_iter().enumerate() {

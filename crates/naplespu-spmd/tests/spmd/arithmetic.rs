@@ -105,9 +105,17 @@ fn divisions_by_a_uniform_number() {
             let words: Vec<u32> = INTS.into_iter().filter(|x| !overflows(x)).collect();
             let right: Vec<u32> = words.iter().map(|&x| expected(x, divisor)).collect();
             let by_param = format!("v12 = {name} v11, v1");
-            assert_eq!(apply(&by_param, &words, divisor), Ok(right.clone()), "{name} by {divisor}");
+            assert_eq!(
+                apply(&by_param, &words, divisor),
+                Ok(right.clone()),
+                "{name} by {divisor}"
+            );
             let by_constant = format!("v10 = iconst.i32 {divisor:#x}\n v12 = {name} v11, v10");
-            assert_eq!(apply(&by_constant, &words, 0), Ok(right), "{name} by the constant {divisor}");
+            assert_eq!(
+                apply(&by_constant, &words, 0),
+                Ok(right),
+                "{name} by the constant {divisor}"
+            );
         }
     }
 }
@@ -117,10 +125,10 @@ fn divisions_trap_only_for_active_lanes() {
     let quotient = |name: &str, x: u32, y: u32| apply(&format!("v12 = {name} v11, v1"), &[5, x, 7, 9], y);
     for name in ["udiv", "urem", "sdiv", "srem"] {
         let error = quotient(name, 6, 0).unwrap_err();
-        assert!(error.contains("division by zero"), "{name}: {error}");
+        assert!(error.starts_with("trap: int_divz"), "{name}: {error}");
     }
     let error = quotient("sdiv", 1 << 31, u32::MAX).unwrap_err();
-    assert!(error.contains("overflow"), "{error}");
+    assert!(error.starts_with("trap: int_ovf"), "{error}");
     assert_eq!(quotient("srem", 1 << 31, u32::MAX), Ok(vec![0; 4]));
 }
 

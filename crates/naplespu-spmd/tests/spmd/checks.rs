@@ -17,6 +17,18 @@ const CASES: u64 = 40;
 /// Iterations of the loop around the check.
 const ITERATIONS: u32 = 3;
 
+/// Numbers with which sums and products wrap around.
+const CONSTANTS: [u32; 8] = [
+    0x10000,
+    0x1000_0000,
+    0x4000_0000,
+    0x7fff_fff0,
+    0x8000_0000,
+    0xffff_0000,
+    0xffff_fff0,
+    0xffff_ffff,
+];
+
 /// The parameters of the kernel after its buffer.
 const PARAMS: usize = 2;
 
@@ -45,7 +57,8 @@ impl Expr {
         if depth == 0 || rng.u32(..5) == 0 {
             return match rng.u32(..if varies { 8 } else { 3 }) {
                 0 => Self::Param(rng.usize(..PARAMS)),
-                1 | 2 => Self::Constant(*rng.choice(&[0, 1, 2, 3, 5, 16, 100, u32::MAX, 1 << 31]).unwrap_or(&7)),
+                1 => Self::Constant(rng.u32(..20)),
+                2 => Self::Constant(CONSTANTS[rng.usize(..CONSTANTS.len())]),
                 3 => Self::Counter,
                 4 => Self::Id("local_id", rng.usize(..2)),
                 5 => Self::Id("workgroup_id", rng.usize(..2)),
@@ -54,7 +67,7 @@ impl Expr {
             };
         }
         let operations = [
-            "iadd", "iadd", "iadd", "isub", "imul", "ishl", "ushr", "udiv", "urem", "band", "umin", "umax",
+            "iadd", "iadd", "iadd", "isub", "imul", "ishl", "ushr", "udiv", "urem", "band", "umin", "umax", "select",
         ];
         let operation = operations[rng.usize(..operations.len())];
         let left = Box::new(Self::random(rng, depth - 1, varies));
@@ -87,7 +100,7 @@ impl Expr {
                     "udiv" => x / y,
                     "urem" => x % y,
                     "band" => x & y,
-                    "umin" => x.min(y),
+                    "umin" | "select" => x.min(y),
                     _ => x.max(y),
                 }
             }
@@ -104,6 +117,13 @@ impl Expr {
                 let names = ["local_id", "workgroup_id", "workgroup_count", "global_id"];
                 let function = 2 * names.iter().position(|other| other == name).unwrap_or(3) + axis;
                 format!("call fn{function}()")
+            }
+            // The smaller number, by a select.
+            Self::Binary("select", left, right) => {
+                let (left, right) = (left.clif(text, next), right.clif(text, next));
+                *next += 1;
+                let _ = writeln!(text, "    v{next} = icmp ult v{left}, v{right}");
+                format!("select v{next}, v{left}, v{right}")
             }
             Self::Binary(operation, left, right) => {
                 let (left, right) = (left.clif(text, next), right.clif(text, next));
@@ -141,7 +161,14 @@ impl Check {
             },
             size: sizes[rng.usize(..sizes.len())],
             counts: [rng.u32(..4), rng.u32(1..3)],
-            params: [rng.u32(..40), 0],
+            params: [
+                if rng.bool() {
+                    rng.u32(..40)
+                } else {
+                    CONSTANTS[rng.usize(..CONSTANTS.len())]
+                },
+                0,
+            ],
         };
         // A bound near the values that occur.
         let mut values = Vec::new();
@@ -214,7 +241,10 @@ impl Check {
 
     fn clif(&self) -> String {
         let mut text = String::from("function %kernel(i32, i32, i32) system_v {\n");
-        for (number, name) in ["local_id", "workgroup_id", "workgroup_count", "global_id"].iter().enumerate() {
+        for (number, name) in ["local_id", "workgroup_id", "workgroup_count", "global_id"]
+            .iter()
+            .enumerate()
+        {
             for (axis, letter) in ["x", "y"].iter().enumerate() {
                 let function = 2 * number + axis;
                 let _ = writeln!(text, "    fn{function} = %__builtin_npu_{name}_{letter}() -> i32");
@@ -268,31 +298,86 @@ block5:
     }
 }
 
+/// Compares all words with the expected ones.
+fn compare(check: &Check, runs: [(u32, usize); 2], name: &str) {
+    let expected = check.expected();
+    let text = check.clif();
+    let functions = parse(&text);
+    for (lanes, threads) in runs {
+        let case = Case {
+            functions: &functions,
+            options: Options {
+                workgroup_size: [check.size[0], check.size[1], 1],
+                ..options(1, lanes)
+            },
+            counts: [check.counts[0], check.counts[1], 1],
+            threads,
+            memory: vec![0; expected.len()],
+            numbers: &check.params.map(|number| number as i32),
+            opt_level: "speed",
+            timed: false,
+        };
+        let done = run(case).unwrap_or_else(|error| panic!("{name}, {lanes} lanes: {error}\n{text}"));
+        assert_eq!(
+            done.memory, expected,
+            "{name}, {lanes} lanes, {threads} threads\n{text}"
+        );
+    }
+}
+
+#[test]
+fn checks_that_hold_for_some_work_items_only() {
+    let binary = |operation, left, right| Expr::Binary(operation, Box::new(left), Box::new(right));
+    let index = || Expr::Id("global_id", 0);
+    let cases = [
+        ("a sum that wraps around", {
+            let half = binary("iadd", index(), Expr::Constant(0x7fff_fff8));
+            (binary("iadd", half, Expr::Constant(0x7fff_fff8)), Expr::Param(0), 100)
+        }),
+        ("a product that wraps around", {
+            let next = binary("iadd", index(), Expr::Constant(1));
+            (binary("imul", next, Expr::Constant(0x0400_0000)), Expr::Param(0), 5)
+        }),
+        (
+            "a difference that wraps around",
+            (binary("isub", index(), Expr::Constant(3)), Expr::Param(0), 100),
+        ),
+        ("the last iteration", (Expr::Counter, Expr::Param(0), ITERATIONS - 1)),
+        (
+            "the smaller of two bounds",
+            (index(), binary("select", Expr::Param(0), Expr::Constant(5)), 100),
+        ),
+        ("the last work-group", (index(), Expr::Param(0), 40)),
+    ];
+    for (name, (left, right, bound)) in cases {
+        let check = Check {
+            condition: "ult",
+            left,
+            right,
+            size: [16, 1],
+            counts: [4, 1],
+            params: [bound, 0],
+        };
+        compare(&check, [(1, 1), (16, 2)], name);
+    }
+}
+
 #[test]
 fn checks_of_random_expressions_are_right_for_every_work_item() {
-    let number = |name: &str, default| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default);
+    let number = |name: &str, default| {
+        std::env::var(name)
+            .ok()
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(default)
+    };
     let first: u64 = number("NAPLESPU_SPMD_FIRST", FIRST);
     for seed in first..first + number("NAPLESPU_SPMD_CASES", CASES) {
         let check = Check::random(&mut Rng::with_seed(seed));
-        let expected = check.expected();
-        let text = check.clif();
-        let functions = parse(&text);
-        for (lanes, threads) in [(1, 3), (16, 1), (16, 8), (32, 3)] {
-            let case = Case {
-                functions: &functions,
-                options: Options {
-                    workgroup_size: [check.size[0], check.size[1], 1],
-                    ..options(1, lanes)
-                },
-                counts: [check.counts[0], check.counts[1], 1],
-                threads,
-                memory: vec![0; expected.len()],
-                numbers: &check.params.map(|number| number as i32),
-                opt_level: "speed",
-                timed: false,
-            };
-            let done = run(case).unwrap_or_else(|error| panic!("seed {seed}, {lanes} lanes: {error}\n{text}"));
-            assert_eq!(done.memory, expected, "seed {seed}, {lanes} lanes, {threads} threads\n{text}");
-        }
+        let runs = if seed % 2 == 0 {
+            [(1, 3), (16, 8)]
+        } else {
+            [(16, 1), (128, 3)]
+        };
+        compare(&check, runs, &format!("seed {seed}"));
     }
 }

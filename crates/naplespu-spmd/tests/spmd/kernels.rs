@@ -20,6 +20,7 @@ fn check(text: &str, sizes: Options, memory: &[u32], numbers: &[i32], expected: 
         (16, 8, "none"),
         (32, 4, "speed"),
         (64, 2, "speed"),
+        (128, 1, "speed"),
     ] {
         let options = Options { lanes, ..sizes.clone() };
         if naplespu_spmd::needs_group(&functions[0], &options) && options.subgroups() as usize > threads {

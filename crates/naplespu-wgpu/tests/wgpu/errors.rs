@@ -160,13 +160,13 @@ fn requests() -> Result<(), String> {
     expect(device.limits().max_texture_dimension_2d, 0)?;
     expect(device.limits().max_compute_invocations_per_workgroup, 256)?;
     let limits = wgpu::Limits {
-        max_compute_workgroup_size_x: 1024,
+        max_compute_workgroup_size_x: 2048,
         ..wgpu::Limits::default()
     };
     let refused = request(wgpu::Features::empty(), limits).err().unwrap_or_default();
     expect(
         refused,
-        "the limit max_compute_workgroup_size_x is 512, and 1024 is required".to_owned(),
+        "the limit max_compute_workgroup_size_x is 1024, and 2048 is required".to_owned(),
     )?;
     let refused = request(wgpu::Features::IMMEDIATES, wgpu::Limits::default());
     expect(refused.err().unwrap_or_default().contains("IMMEDIATES"), true)?;

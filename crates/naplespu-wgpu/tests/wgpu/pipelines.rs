@@ -313,8 +313,8 @@ fn refused_pipelines() -> Result<(), String> {
             "texture",
         ),
         (
-            "@compute @workgroup_size(513) fn main() {}",
-            "the size of a work-group in x is 513, and the limit is 512",
+            "@compute @workgroup_size(1025) fn main() {}",
+            "the size of a work-group in x is 1025, and the limit is 1024",
         ),
         (
             "@compute @workgroup_size(32, 32) fn main() {}",

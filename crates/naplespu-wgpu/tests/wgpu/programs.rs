@@ -123,24 +123,24 @@ fn synchronization() -> Result<(), String> {
     )
 }
 
-/// Work-groups of 512 work-items need 64 lanes of all threads.
+/// Work-groups of 1024 work-items need 128 lanes of all threads.
 #[test]
 fn the_largest_work_group() -> Result<(), String> {
     let npu = npu()?;
     let pipeline = npu.pipeline(
         "@group(0) @binding(0) var<storage, read_write> out: array<u32>;
-         var<workgroup> shared_: array<u32, 512>;
+         var<workgroup> shared_: array<u32, 1024>;
 
-         @compute @workgroup_size(512)
+         @compute @workgroup_size(1024)
          fn main(@builtin(local_invocation_index) item: u32) {
              shared_[item] = item * 3u;
              workgroupBarrier();
-             out[item] = shared_[511u - item];
+             out[item] = shared_[1023u - item];
          }",
     );
-    let out = npu.empty(4 * 512, STORAGE);
+    let out = npu.empty(4 * 1024, STORAGE);
     npu.run(&pipeline, &[&out], [1, 1, 1]);
-    expect(npu.read(&out)?, (0..512).map(|item| (511 - item) * 3).collect())
+    expect(npu.read(&out)?, (0..1024).map(|item| (1023 - item) * 3).collect())
 }
 
 /// Two command buffers of one submission run in order, and copies and clears between passes, too.
@@ -215,6 +215,7 @@ fn subgroups() -> Result<(), String> {
              @builtin(subgroup_size) size: u32,
              @builtin(subgroup_invocation_id) lane: u32,
          ) {
+             workgroupBarrier();
              out[item] = vec4u(size, lane, subgroupAdd(item), subgroupBallot((item & 1u) == 1u).x);
          }",
     );

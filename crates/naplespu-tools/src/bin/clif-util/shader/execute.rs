@@ -36,12 +36,21 @@ pub fn run(args: &Args) -> Outcome {
     if args.list {
         return list(&module);
     }
-    let options = Options {
-        lanes: args.lanes,
+    let mut options = Options {
         overrides: args.overrides.iter().cloned().collect(),
+        ..Options::default()
     };
-    let kernel = module.compile(args.entry.as_deref(), &options);
-    let kernel = kernel.map_err(|error| source.failed(&error))?;
+    options.lanes = args.lanes.unwrap_or(options.lanes);
+    let compile = |options: &Options| {
+        let kernel = module.compile(args.entry.as_deref(), options);
+        kernel.map_err(|error| source.failed(&error))
+    };
+    let mut kernel = compile(&options)?;
+    let needed = kernel.lanes_for(args.threads.into());
+    if args.lanes.is_none() && needed != options.lanes {
+        options.lanes = needed;
+        kernel = compile(&options)?;
+    }
     match args.emit {
         Some(Form::Clif) => return output::print(kernel.function.display().to_string().as_bytes()),
         Some(Form::Spmd) => {

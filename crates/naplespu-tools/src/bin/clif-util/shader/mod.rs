@@ -55,9 +55,10 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     cores: u16,
 
-    /// Work-items that a thread executes at once: 1, 16, 32 or 64
-    #[arg(long, value_name = "N", default_value_t = 16)]
-    lanes: u32,
+    /// Work-items that a thread executes at once: 1, 16, 32, 64 or 128; by default 16, or as many as
+    /// a work-group needs whose work-items wait for each other
+    #[arg(long, value_name = "N")]
+    lanes: Option<u32>,
 
     /// Run with the timing model, and report cycles and their causes
     #[arg(long)]
