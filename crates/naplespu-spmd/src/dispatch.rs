@@ -283,12 +283,12 @@ impl Loops<'_> {
         let [units, unit, start, work, latch] = self.blocks();
         let [number] = self.params(units);
         let (entry, counter) = if counted {
-            let (entry, trip_count) = self.trip_count(rows, end, units, exit);
+            let (entry, last) = self.last_iteration(rows, end, units, exit);
             let [counter] = self.params(units);
             self.test(
                 units,
-                IntCC::UnsignedLessThan,
-                (counter, trip_count),
+                IntCC::UnsignedLessThanOrEqual,
+                (counter, last),
                 (unit, &[]),
                 (exit, &[number]),
             );
@@ -336,10 +336,13 @@ impl Loops<'_> {
         Ok((entry, frame))
     }
 
-    /// Emits the number of units from a number up to `end`. Returns the block that gets the number,
-    /// and the trip count. The blocks lead to `units` with the number and a counter, or to `exit`
-    /// with the number.
-    fn trip_count(&mut self, rows: &Rows, end: Value, units: Block, exit: Block) -> (Block, Value) {
+    /// Emits the number of units from a number up to `end`, minus one. Returns the block that gets
+    /// the number, and the result. The blocks lead to `units` with the number and a counter, or to
+    /// `exit` with the number.
+    ///
+    /// The result is no sum: Cranelift would compute sums with a constant in the loop, where the
+    /// optimizer does not recognize a trip count.
+    fn last_iteration(&mut self, rows: &Rows, end: Value, units: Block, exit: Block) -> (Block, Value) {
         let [entry, some, by_shift, by_division, known] = self.blocks();
         let [number] = self.params(entry);
         self.test(
@@ -366,10 +369,9 @@ impl Loops<'_> {
         cursor.ins().jump(known, &[quotient.into()]);
         let [quotient] = self.params(known);
         let mut cursor = FuncCursor::new(self.func).at_bottom(known);
-        let trip_count = cursor.ins().iadd_imm_s(quotient, 1);
         let zero = cursor.ins().iconst(types::I32, 0);
         cursor.ins().jump(units, &[number.into(), zero.into()]);
-        (entry, trip_count)
+        (entry, quotient)
     }
 
     /// Builds a second loop over the units of a row, for the work-groups in which checks of the
