@@ -1,4 +1,5 @@
-//! Replaces compares of an f32 with a constant by integer compares of the bits.
+//! Replaces compares of an f32, or of a register of them, with a constant by integer compares of the
+//! bits.
 //!
 //! As signed integers, the bits of nonnegative floats are in the order of the floats, and those of
 //! negative floats are in reverse order. For a constant other than 0, one integer compare selects
@@ -9,7 +10,7 @@ use super::edit;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::{CondCode, FloatCC, IntCC};
 use cranelift_codegen::ir::{
-    Function, Inst, InstBuilder, InstructionData, MemFlagsData, Opcode, Value, ValueDef, types,
+    Endianness, Function, Inst, InstBuilder, InstructionData, MemFlagsData, Opcode, Value, ValueDef, types,
 };
 
 /// The opcodes that the pass rewrites.
@@ -28,13 +29,17 @@ pub fn run(func: &mut Function) -> bool {
     })
 }
 
-/// Returns the bits of an f32 constant.
+/// Returns the bits of an f32 constant, or of a vector of it.
 fn constant(func: &Function, value: Value) -> Option<u32> {
     let ValueDef::Result(inst, 0) = func.dfg.value_def(func.dfg.resolve_aliases(value)) else {
         return None;
     };
     match func.dfg.insts[inst] {
         InstructionData::UnaryIeee32 { imm, .. } => Some(imm.bits()),
+        InstructionData::Unary {
+            opcode: Opcode::Splat,
+            arg,
+        } => constant(func, arg),
         _ => None,
     }
 }
@@ -89,9 +94,11 @@ fn rewrite(func: &mut Function, inst: Inst) -> bool {
     let InstructionData::FloatCompare { cond, args: [x, y], .. } = func.dfg.insts[inst] else {
         return false;
     };
-    if func.dfg.value_type(x) != types::F32 {
-        return false;
-    }
+    let ty = match func.dfg.value_type(x) {
+        types::F32 => types::I32,
+        types::F32X16 => types::I32X16,
+        _ => return false,
+    };
     let (condition, value, bits) = match (constant(func, x), constant(func, y)) {
         (None, Some(bits)) => (cond, x, bits),
         (Some(bits), None) => (cond.swap_args(), y, bits),
@@ -105,9 +112,16 @@ fn rewrite(func: &mut Function, inst: Inst) -> bool {
     };
     let mut cursor = FuncCursor::new(func).at_inst(inst);
     cursor.use_srcloc(inst);
-    let raw = cursor.ins().bitcast(types::I32, MemFlagsData::new(), value);
-    let number =
-        |cursor: &mut FuncCursor<'_>, bits: u32| cursor.ins().iconst(types::I32, i64::from(bits.cast_signed()));
+    let flags = MemFlagsData::new().with_endianness(Endianness::Little);
+    let raw = cursor.ins().bitcast(ty, flags, value);
+    let number = |cursor: &mut FuncCursor<'_>, bits: u32| {
+        let number = cursor.ins().iconst(types::I32, i64::from(bits.cast_signed()));
+        if ty.is_vector() {
+            cursor.ins().splat(ty, number)
+        } else {
+            number
+        }
+    };
     let with_polarity = |condition: IntCC| if holds { condition } else { condition.complement() };
     match test {
         Test::Within(first, most) => {

@@ -133,6 +133,35 @@ fn divisions_trap_only_for_active_lanes() {
 }
 
 #[test]
+fn compares_of_floats_with_constants() {
+    type Condition = (&'static str, fn(f32, f32) -> bool);
+    let conditions: [Condition; 8] = [
+        ("lt", |x, y| x < y),
+        ("le", |x, y| x <= y),
+        ("gt", |x, y| x > y),
+        ("ge", |x, y| x >= y),
+        ("ult", |x, y| x < y || x.is_nan()),
+        ("ule", |x, y| x <= y || x.is_nan()),
+        ("ugt", |x, y| x > y || x.is_nan()),
+        ("uge", |x, y| x >= y || x.is_nan()),
+    ];
+    let mut floats = FLOATS.map(f32::to_bits);
+    floats[0] = (-f32::NAN).to_bits();
+    for (text, constant) in [("0x1.0p0", 1.0f32), ("-0x1.0p0", -1.0), ("0x1.0p24", 16_777_216.0)] {
+        for (name, holds) in conditions {
+            let body = format!(
+                "v10 = bitcast.f32 v11
+    v13 = f32const {text}
+    v14 = fcmp {name} v10, v13
+    v12 = uextend.i32 v14"
+            );
+            let right: Vec<u32> = floats.iter().map(|&x| holds(f32::from_bits(x), constant).into()).collect();
+            assert_eq!(apply(&body, &floats, 0), Ok(right), "{name} {text}");
+        }
+    }
+}
+
+#[test]
 fn conversions_between_integers_and_floats() {
     let signed: Vec<u32> = INTS.iter().map(|&x| (x as i32 as f32).to_bits()).collect();
     let unsigned: Vec<u32> = INTS.iter().map(|&x| (x as f32).to_bits()).collect();

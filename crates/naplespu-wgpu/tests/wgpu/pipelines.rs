@@ -317,8 +317,8 @@ fn refused_pipelines() -> Result<(), String> {
             "the size of a work-group in x is 1025, and the limit is 1024",
         ),
         (
-            "@compute @workgroup_size(32, 32) fn main() {}",
-            "work-items of a work-group is 1024",
+            "@compute @workgroup_size(64, 32) fn main() {}",
+            "work-items of a work-group is 2048",
         ),
         (
             "@compute @workgroup_size(1) fn a() {} @compute @workgroup_size(1) fn b() {}",
