@@ -1,8 +1,8 @@
 //! Cycles of shaders on lanes, beside one work-item at a time and beside hand-written CLIF with
 //! vectors. The table is in docs/compute.md.
 //!
-//! `cargo bench --bench lanes --features ...` is not needed: the counts do not depend on the
-//! profile. The bench fails if a shader and the hand-written kernel have different results.
+//! `cargo bench -p naplespu-shader --bench lanes` prints it. The bench fails if a shader and the
+//! hand-written kernel have different results. The counts do not depend on the host.
 //!
 //! - `-- --listing KERNEL` prints the code of a kernel on sixteen lanes, and of the hand-written one.
 

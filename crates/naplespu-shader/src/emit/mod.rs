@@ -410,8 +410,8 @@ impl<'m> Emitter<'m, '_> {
         let size = self.workgroup_size;
         match built_in {
             BuiltIn::GlobalInvocationId => {
-                for axis in 0..3 {
-                    let name = if size[axis] == 1 { "workgroup_id" } else { "global_id" };
+                for (axis, size) in size.into_iter().enumerate() {
+                    let name = if size == 1 { "workgroup_id" } else { "global_id" };
                     values.push(self.axis(name, axis)?);
                 }
             }
