@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(accepted("// x\nenable subgroups;\nfn"), "// x\n                 \nfn");
         assert_eq!(
             accepted("diagnostic(off, a.b);enable f16,subgroups , x;"),
-            "diagnostic(off, a.b);enable f16           ,x;"
+            "diagnostic(off, a.b);enable f16            ,x;"
         );
         assert_eq!(accepted("requires\nsubgroup_id,é;"), "requires\nsubgroup_id,é;");
         assert_eq!(accepted("enable subgroups,f16;"), "enable           f16;");
