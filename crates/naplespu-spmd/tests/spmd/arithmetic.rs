@@ -155,7 +155,10 @@ fn compares_of_floats_with_constants() {
     v14 = fcmp {name} v10, v13
     v12 = uextend.i32 v14"
             );
-            let right: Vec<u32> = floats.iter().map(|&x| holds(f32::from_bits(x), constant).into()).collect();
+            let right: Vec<u32> = floats
+                .iter()
+                .map(|&x| holds(f32::from_bits(x), constant).into())
+                .collect();
             assert_eq!(apply(&body, &floats, 0), Ok(right), "{name} {text}");
         }
     }
