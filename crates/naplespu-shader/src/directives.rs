@@ -39,7 +39,11 @@ pub(crate) fn accepted(text: &str) -> Cow<'_, str> {
                 break;
             }
         }
-        let Some(end) = rest.end() else { break };
+        // The parser reports anything else in the list.
+        if !rest.skip(";") {
+            break;
+        }
+        let end = rest.at;
         if names.is_empty() {
             continue;
         }
