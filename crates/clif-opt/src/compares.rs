@@ -10,7 +10,7 @@ use super::edit;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::{CondCode, FloatCC, IntCC};
 use cranelift_codegen::ir::{
-    Endianness, Function, Inst, InstBuilder, InstructionData, MemFlagsData, Opcode, Value, ValueDef, types,
+    Function, Inst, InstBuilder, InstructionData, MemFlagsData, Opcode, Value, ValueDef, types,
 };
 
 /// The opcodes that the pass rewrites.
@@ -112,8 +112,7 @@ fn rewrite(func: &mut Function, inst: Inst) -> bool {
     };
     let mut cursor = FuncCursor::new(func).at_inst(inst);
     cursor.use_srcloc(inst);
-    let flags = MemFlagsData::new().with_endianness(Endianness::Little);
-    let raw = cursor.ins().bitcast(ty, flags, value);
+    let raw = cursor.ins().bitcast(ty, MemFlagsData::new(), value);
     let number = |cursor: &mut FuncCursor<'_>, bits: u32| {
         let number = cursor.ins().iconst(types::I32, i64::from(bits.cast_signed()));
         if ty.is_vector() {

@@ -26,7 +26,7 @@
 //! | [`reassociation`] | reassociation of sums in addresses |
 //! | [`selects`] | selects as arithmetic |
 //! | [`unroll`], [`simplify`] | unrolling, and simplification of the copies |
-//! | [`licm`] | loop-invariant code motion of cheap operations |
+//! | [`licm`] | loop-invariant code motion of what Cranelift leaves in loops |
 //! | [`strength_reduction`] | strength reduction of addresses |
 //! | [`iv_increments`], [`loop_exits`] | moves increments to latches, and moves of arguments out of loops |
 //! | [`check`] | compares loops before and after a pass on concrete bits |

@@ -69,8 +69,7 @@ fn hoist(func: &mut Function, target: &dyn Target, lp: &NaturalLoop) -> bool {
     for &block in &lp.blocks {
         candidates.extend(func.layout.block_insts(block).filter(|&inst| is_candidate(func, inst)));
     }
-    // Quick exit: most loops have no invariant operation. The main loop below also hoists
-    // operations that depend on hoisted ones.
+    // Quick exit: most loops have no invariant operation.
     let is_hoistable = |&inst: &Inst| {
         let mut args = func.dfg.inst_args(inst).iter();
         args.all(|&arg| is_constant(func, arg) || !inside[loops::defining_block(func, arg)])

@@ -28,6 +28,26 @@ impl Module {
         };
         compile(self, &name, options)
     }
+
+    /// Translates a compute entry point for a number of threads of a core. The kernel has more lanes
+    /// than `options` if the threads do not execute a work-group at once otherwise, and the
+    /// work-items wait for each other or have workgroup memory.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`].
+    pub fn compile_for(&self, threads: u32, name: Option<&str>, options: &Options) -> Result<Kernel> {
+        let kernel = self.compile(name, options)?;
+        let lanes = kernel.lanes_for(threads);
+        if lanes == kernel.lanes {
+            return Ok(kernel);
+        }
+        let options = Options {
+            lanes,
+            ..options.clone()
+        };
+        self.compile(name, &options)
+    }
 }
 
 /// Translates an entry point by name.

@@ -53,7 +53,7 @@ impl Kernel {
     /// Returns the least lanes, from those of the kernel on, with which the threads of a core
     /// execute a work-group at once, if the kernel needs that: it has barriers or workgroup memory.
     /// Returns the lanes of the kernel if no number of lanes is enough.
-    pub fn lanes_for(&self, threads: u32) -> u32 {
+    pub(crate) fn lanes_for(&self, threads: u32) -> u32 {
         if !naplespu_spmd::needs_group(&self.function, &self.spmd_options()) {
             return self.lanes;
         }

@@ -47,4 +47,5 @@ mod run;
 pub use error::{Error, Result, Unsupported};
 pub use kernel::{Kernel, Options, Parameter};
 pub use module::{Binding, BindingKind, EntryPoint, IMMEDIATE_GROUP, Module};
+pub use naplespu_spmd::LANE_COUNTS;
 pub use run::{Bound, Dispatch, RunError, Runner};

@@ -8,7 +8,7 @@ use crate::emit::{Emitter, Parts};
 use crate::error::Error;
 use crate::facts;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, TrapCode, Value, types};
+use cranelift_codegen::ir::{InstBuilder, Opcode, TrapCode, Value, types};
 
 /// Bits of the fraction of an `f32`.
 const FRACTION_BITS: i64 = 23;
@@ -21,6 +21,16 @@ const INTEGER_EXPONENT: i64 = 150;
 pub enum Division {
     Quotient,
     Remainder,
+}
+
+impl Division {
+    /// Returns the result that a division instruction has.
+    pub fn of(opcode: Opcode) -> Self {
+        match opcode {
+            Opcode::Udiv | Opcode::Sdiv => Self::Quotient,
+            _ => Self::Remainder,
+        }
+    }
 }
 
 /// A uniform divisor.

@@ -194,16 +194,12 @@ impl Emitter<'_> {
                 return Ok(Some(vectors.iter().map(|&lanes| rotate(self, lanes)).collect()));
             }
             Opcode::Udiv | Opcode::Urem if ty == types::I32 => {
-                let wanted = if opcode == Opcode::Udiv {
-                    Division::Quotient
-                } else {
-                    Division::Remainder
-                };
                 let constant = facts::constant(self.old, args[1]).map(|divisor| divisor as u32);
                 let Some(divisor) = constant.filter(|divisor| divisor.is_power_of_two()) else {
                     if self.form(args[1]) != Form::Uniform {
                         return Ok(None);
                     }
+                    let wanted = Division::of(opcode);
                     return self.divide_unsigned(args[0], args[1], wanted).map(Some);
                 };
                 let vectors = self.vectors(args[0])?;
@@ -219,12 +215,7 @@ impl Emitter<'_> {
                 return Ok(Some(vectors.iter().map(|&lanes| part(self, lanes)).collect()));
             }
             Opcode::Sdiv | Opcode::Srem if ty == types::I32 && self.form(args[1]) == Form::Uniform => {
-                let wanted = if opcode == Opcode::Sdiv {
-                    Division::Quotient
-                } else {
-                    Division::Remainder
-                };
-                return self.divide_signed(args[0], args[1], wanted).map(Some);
+                return self.divide_signed(args[0], args[1], Division::of(opcode)).map(Some);
             }
             _ => return Ok(None),
         }

@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::pipeline::THREADS;
+use naplespu_shader::LANE_COUNTS;
 use wgpu::{AdapterInfo, Backend, DeviceType, DownlevelCapabilities, DownlevelFlags, Features, Limits, ShaderModel};
 
 /// The features that a device can have.
@@ -17,7 +18,7 @@ pub(crate) const FEATURES: Features = Features::TIMESTAMP_QUERY
     .union(Features::SHADER_FLOAT32_ATOMIC);
 
 /// The most lanes of a thread.
-const MAX_LANES: u32 = 128;
+const MAX_LANES: u32 = LANE_COUNTS[LANE_COUNTS.len() - 1];
 
 /// The limit of workgroup memory in bytes. The scratchpad is twice as large, because variables in
 /// it take multiples of 64 bytes.

@@ -86,15 +86,12 @@ fn translate(
     limits: &Limits,
 ) -> Result<Kernel> {
     let constants = desc.compilation_options.constants.iter();
-    let mut options = Options {
+    let options = Options {
         overrides: constants.map(|(name, value)| ((*name).to_owned(), *value)).collect(),
         ..Options::default()
     };
-    let compile = |options: &Options| {
-        let kernel = module.compile(desc.entry_point, options);
-        kernel.map_err(|error| handle.error(&error))
-    };
-    let kernel = compile(&options)?;
+    let kernel = module.compile_for(THREADS, desc.entry_point, &options);
+    let kernel = kernel.map_err(|error| handle.error(&error))?;
     let [x, y, z] = kernel.workgroup_size;
     Error::check_limit("the size of a work-group in x", x, limits.max_compute_workgroup_size_x)?;
     Error::check_limit("the size of a work-group in y", y, limits.max_compute_workgroup_size_y)?;
@@ -104,11 +101,7 @@ fn translate(
     Error::check_limit("the number of work-items of a work-group", items, limit)?;
     let limit = limits.max_compute_workgroup_storage_size;
     Error::check_limit("the workgroup memory in bytes", kernel.workgroup_bytes, limit)?;
-    options.lanes = kernel.lanes_for(THREADS);
-    if options.lanes == kernel.lanes {
-        return Ok(kernel);
-    }
-    compile(&options)
+    Ok(kernel)
 }
 
 fn kind(binding: &Binding) -> BufferBindingType {

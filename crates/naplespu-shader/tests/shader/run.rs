@@ -87,6 +87,28 @@ pub fn run(case: Case<'_>) -> Result<Vec<Vec<u32>>, String> {
     Ok(results)
 }
 
+/// Runs a case with each of these lanes and threads, but not one work-item at a time if the work-items
+/// wait for each other. Returns the first buffer, which is the same for all.
+pub fn agreed(text: &str, runs: &[(u32, usize)], case: impl Fn(&Module) -> Case<'_>) -> Result<Vec<u32>, String> {
+    let module = wgsl(text)?;
+    let waits = ["arrier()", "<workgroup>", "subgroup"]
+        .iter()
+        .any(|word| text.contains(word));
+    let mut found: Option<Vec<u32>> = None;
+    for &(lanes, threads) in runs.iter().filter(|(lanes, _)| *lanes > 1 || !waits) {
+        let mut case = case(&module);
+        (case.options.lanes, case.threads) = (lanes, threads);
+        let results = run(case)
+            .map_err(|error| format!("{lanes} lanes: {error}"))?
+            .swap_remove(0);
+        if let Some(before) = &found {
+            assert_eq!(*before, results, "{lanes} lanes differ");
+        }
+        found = Some(results);
+    }
+    found.ok_or_else(|| "no run".to_owned())
+}
+
 /// Parts of a buffer are bound as if they were buffers. Their bytes may not overlap if one is
 /// written.
 #[test]

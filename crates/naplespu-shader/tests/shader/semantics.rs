@@ -1,6 +1,6 @@
 //! Control flow, pointers, memory, atomic operations and subgroups.
 
-use crate::run::{Case, run, wgsl};
+use crate::run::{Case, agreed, run, wgsl};
 use naplespu_shader::{Error, Options};
 
 /// Runs a body with the numbers of work-items `id`, and returns one word of each of 32 work-items.
@@ -11,25 +11,10 @@ fn words(globals: &str, body: &str) -> Result<Vec<u32>, String> {
          @group(0) @binding(1) var<storage, read_write> data: array<i32>;
          @compute @workgroup_size(32) fn main(@builtin(local_invocation_index) id: u32) {{ {body} }}"
     );
-    let module = wgsl(&text)?;
     let data: Vec<u32> = (0..16).map(|number| number * 10).collect();
-    let buffers = vec![vec![0; 32], data];
-    let mut found: Option<Vec<u32>> = None;
-    for lanes in [1, 16, 32] {
-        let mut case = Case::new(&module, buffers.clone());
-        case.options.lanes = lanes;
-        if lanes == 1 && (text.contains("arrier()") || text.contains("<workgroup>") || text.contains("subgroup")) {
-            continue;
-        }
-        let results = run(case)
-            .map_err(|error| format!("{lanes} lanes: {error}"))?
-            .swap_remove(0);
-        if let Some(before) = &found {
-            assert_eq!(*before, results, "{lanes} lanes differ");
-        }
-        found = Some(results);
-    }
-    found.ok_or_else(|| "no run".to_owned())
+    agreed(&text, &[(1, 8), (16, 8), (32, 8)], |module| {
+        Case::new(module, vec![vec![0; 32], data.clone()])
+    })
 }
 
 fn check(globals: &str, body: &str, expected: impl Fn(u32) -> u32) -> Result<(), String> {

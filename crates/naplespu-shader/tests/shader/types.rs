@@ -1,6 +1,6 @@
 //! Numbers of 16 and 64 bits, and atomic operations on floats and on 64 bits.
 
-use crate::run::{Case, run, wgsl};
+use crate::run::{Case, agreed, run, wgsl};
 
 /// Runs a body, with the number of the work-item in `id`, on 64 work-items: buffer 0 has `out` words
 /// of the type `result`, buffer 1 has `input` as words of the type `argument`.
@@ -17,24 +17,10 @@ fn words(
          @group(0) @binding(1) var<storage, read> input: array<{argument}>;
          @compute @workgroup_size(64) fn main(@builtin(local_invocation_index) id: u32) {{ {body} }}"
     );
-    let module = wgsl(&text)?;
-    let mut found: Option<Vec<u32>> = None;
-    for (lanes, threads) in [(1, 8), (16, 4), (32, 2), (128, 1)] {
-        let mut case = Case::new(&module, vec![vec![0; out], input.to_vec()]);
-        (case.options.lanes, case.threads) = (lanes, threads);
-        case.strict_float = true;
-        if lanes == 1 && (text.contains("arrier()") || text.contains("subgroup")) {
-            continue;
-        }
-        let results = run(case)
-            .map_err(|error| format!("{lanes} lanes: {error}"))?
-            .swap_remove(0);
-        if let Some(before) = &found {
-            assert_eq!(*before, results, "{lanes} lanes differ");
-        }
-        found = Some(results);
-    }
-    found.ok_or_else(|| "no run".to_owned())
+    agreed(&text, &[(1, 8), (16, 4), (32, 2), (128, 1)], |module| Case {
+        strict_float: true,
+        ..Case::new(module, vec![vec![0; out], input.to_vec()])
+    })
 }
 
 /// The bits of the half that is the nearest to a number, for normal halves.

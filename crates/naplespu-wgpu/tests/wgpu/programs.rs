@@ -231,3 +231,36 @@ fn subgroups() -> Result<(), String> {
     }
     expect(npu.read(&out)?, expected)
 }
+
+/// Numbers of 16 and 64 bits, and their atomic operations, on a device with these features.
+#[test]
+fn other_types() -> Result<(), String> {
+    let types = wgpu::Features::SHADER_F16 | wgpu::Features::SHADER_F64 | wgpu::Features::SHADER_INT64;
+    let atomics = wgpu::Features::SHADER_INT64_ATOMIC_ALL_OPS | wgpu::Features::SHADER_FLOAT32_ATOMIC;
+    let npu = npu_with(types | atomics)?;
+    let pipeline = npu.pipeline(
+        "enable f16;
+         struct Sums { whole: atomic<u64>, float: atomic<f32> }
+         @group(0) @binding(0) var<storage, read_write> out: array<u32>;
+         @group(0) @binding(1) var<storage, read_write> sums: Sums;
+
+         @compute @workgroup_size(32)
+         fn main(@builtin(local_invocation_index) item: u32) {
+             // A half has 11 significant bits.
+             out[item] = u32(f16(item) + 2048h) + u32(f64(item) / 0.5lf);
+             atomicAdd(&sums.whole, u64(item) << 40u);
+             atomicAdd(&sums.float, 0.5);
+         }",
+    );
+    let (out, sums) = (npu.empty(4 * 32, STORAGE), npu.empty(16, STORAGE));
+    npu.run(&pipeline, &[&out, &sums], [1, 1, 1]);
+    // Sums above 2048 are rounded to even numbers, ties to a multiple of 4.
+    let rounded = |item: u32| match item % 4 {
+        1 => item - 1,
+        3 => item + 1,
+        _ => item,
+    };
+    let expected: Vec<u32> = (0..32).map(|item| 2048 + rounded(item) + 2 * item).collect();
+    expect(npu.read(&out)?, expected)?;
+    expect(npu.read(&sums)?, vec![0, (31 * 32 / 2) << 8, 16f32.to_bits(), 0])
+}

@@ -40,17 +40,15 @@ pub fn run(args: &Args) -> Outcome {
         overrides: args.overrides.iter().cloned().collect(),
         ..Options::default()
     };
-    options.lanes = args.lanes.unwrap_or(options.lanes);
-    let compile = |options: &Options| {
-        let kernel = module.compile(args.entry.as_deref(), options);
-        kernel.map_err(|error| source.failed(&error))
+    let entry = args.entry.as_deref();
+    let kernel = match args.lanes {
+        Some(lanes) => {
+            options.lanes = lanes;
+            module.compile(entry, &options)
+        }
+        None => module.compile_for(args.threads.into(), entry, &options),
     };
-    let mut kernel = compile(&options)?;
-    let needed = kernel.lanes_for(args.threads.into());
-    if args.lanes.is_none() && needed != options.lanes {
-        options.lanes = needed;
-        kernel = compile(&options)?;
-    }
+    let kernel = kernel.map_err(|error| source.failed(&error))?;
     match args.emit {
         Some(Form::Clif) => return output::print(kernel.function.display().to_string().as_bytes()),
         Some(Form::Spmd) => {
