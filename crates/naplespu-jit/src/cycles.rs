@@ -17,6 +17,15 @@ pub struct InstCycles {
 }
 
 impl InstCycles {
+    /// Adds the cost of the same instruction in another copy of its function.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.executed += other.executed;
+        self.cycles += other.cycles;
+        for (sum, cycles) in self.stalls.iter_mut().zip(other.stalls) {
+            *sum += cycles;
+        }
+    }
+
     /// Returns the nonzero stall cycles with their causes.
     pub fn causes(&self) -> impl Iterator<Item = (Stall, u64)> {
         let all = Stall::ALL.into_iter().zip(self.stalls);

@@ -172,6 +172,9 @@ impl NpuModule {
         let Some(object) = self.linker.remove(index) else {
             return Err(LinkError::Internal(format!("there is no object {index} to be freed")));
         };
+        for copy in self.copies.remove(index) {
+            self.remove(copy)?;
+        }
         let users = self.uses.remove(index, object.address);
         self.linker.wait(users);
         if self.code.remove(&index).is_some() {

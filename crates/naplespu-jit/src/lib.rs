@@ -40,6 +40,7 @@
 #![deny(missing_docs)]
 
 mod call;
+mod copies;
 mod cycles;
 pub mod device;
 pub mod dispatch;

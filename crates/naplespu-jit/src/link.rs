@@ -377,7 +377,7 @@ impl NpuModule {
             let what = format!("object {object} has no reference {reference}");
             return Err(LinkError::Internal(what));
         };
-        let target = &reference.target;
+        let (target, kind) = (&reference.target, reference.kind);
         let resolved = match self.resolve(target) {
             found @ Some(Resolved::Object(_) | Resolved::Address(_)) => found,
             Some(Resolved::Absent) | None => {
@@ -386,6 +386,10 @@ impl NpuModule {
                 self.resolve(&target)
             }
         };
+        let resolved = resolved.map(|resolved| match resolved {
+            Resolved::Object(index) => Resolved::Object(self.copies.target(waiting.0, kind, index)),
+            other => other,
+        });
         match resolved {
             Some(resolved) => {
                 let missing = || LinkError::Internal(format!("{resolved:?} is defined, and not linked"));

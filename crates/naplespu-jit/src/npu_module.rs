@@ -5,7 +5,7 @@ use super::layout::{layout, tls_block};
 use super::link::{clear_memory, write_memory};
 use super::values::is_value_type;
 use super::watch::Observers;
-use super::{freed, host, timed, unwind};
+use super::{copies, freed, host, timed, unwind};
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::entity::PrimaryMap;
 use cranelift_codegen::ir::Type;
@@ -56,6 +56,8 @@ pub struct NpuModule {
     pub(super) linker: Linker<Target>,
     /// The compiled code of objects, by object number.
     pub(super) code: HashMap<usize, CompiledCode>,
+    /// The copies of objects for threads of a core.
+    pub(super) copies: copies::Copies,
     /// The unwind table of exceptions.
     pub(super) unwind: unwind::UnwindTable,
     /// The resolved references of each object.
@@ -116,6 +118,7 @@ impl NpuModule {
             lookup: None,
             linker: Linker::new(layout),
             code: HashMap::new(),
+            copies: copies::Copies::default(),
             unwind: unwind::UnwindTable::default(),
             uses: freed::Uses::default(),
             freed: freed::Freed::default(),

@@ -64,8 +64,13 @@ impl NpuModule {
     }
 
     /// Returns the costs of all instructions, by address, since [`NpuModule::profile_cycles`].
-    /// Returns `None` without that call.
-    pub fn inst_cycles(&self) -> Option<&BTreeMap<u32, InstCycles>> {
-        Some(&self.timed.as_ref()?.profile.as_ref()?.insts)
+    /// Returns `None` without that call. If threads executed copies of a function, its instructions
+    /// have the sums.
+    pub fn inst_cycles(&self) -> Option<BTreeMap<u32, InstCycles>> {
+        let mut sums: BTreeMap<u32, InstCycles> = BTreeMap::new();
+        for (&pc, cost) in &self.timed.as_ref()?.profile.as_ref()?.insts {
+            sums.entry(self.original(pc)).or_default().add(cost);
+        }
+        Some(sums)
     }
 }

@@ -14,6 +14,7 @@ use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::Signature;
 use cranelift_module::FuncId;
 use cranelift_naplespu::abi::sig::SigInfo;
+use naplespu_object::front::Target;
 use npu_sim::{Deadlock, Halt, Schedule, Stop, THREADS};
 use std::collections::BTreeSet;
 
@@ -159,6 +160,10 @@ impl NpuModule {
         mut options: RunOptions,
     ) -> Result<Run, RunError> {
         let (name, address, signature) = self.linked(func)?;
+        let entries = match &options.timed {
+            Some(_) => self.entries(&Target::Func(func), &numbers)?,
+            None => vec![address; numbers.len()],
+        };
         let infos = args.iter().map(|args| call_info(&name, &signature, args));
         let Some(info) = infos.collect::<Result<Vec<_>, _>>()?.pop() else {
             return Err(RunError::Threads {
@@ -168,7 +173,7 @@ impl NpuModule {
         };
         self.start_over()?;
         let mut members = Vec::with_capacity(numbers.len());
-        for (&number, args) in numbers.iter().zip(&args) {
+        for ((&number, args), &address) in numbers.iter().zip(&args).zip(&entries) {
             Call::new(&mut self.machine, number, &info).set_up(&info, &signature, args, address)?;
             members.push(Member {
                 number,

@@ -122,6 +122,7 @@ impl NpuModule {
 
     /// Returns the unwind rows of an object. Runtime routines are built without frame information.
     fn unwind_rows(&self, index: usize, code: &CompiledCode) -> Vec<UnwindRow> {
+        let index = self.copies.original(index);
         let mut routines = self.runtime.values();
         if routines.any(|routine| matches!(routine, Definition::Object(own) if *own == index)) {
             code.unwind_rows_without_frame()
@@ -153,6 +154,7 @@ impl NpuModule {
 
     /// Returns the source file of an object.
     pub(super) fn source_file(&self, index: usize) -> Option<&str> {
+        let index = self.copies.original(index);
         let mut files = self.source_files.iter();
         let found = files.find(|(func, _)| Self::object(self.functions.get(**func)) == Some(index));
         found.map(|(_, file)| file.as_str())

@@ -842,7 +842,7 @@ impl Emitter<'_> {
         let callee = self.builder.import_function(cranelift_codegen::ir::ExtFuncData {
             name: ExternalName::testcase(vector_name(name, self.lanes)),
             signature,
-            colocated: false,
+            colocated: true,
             patchable: false,
         });
         self.imports.insert(name.to_vec(), callee);

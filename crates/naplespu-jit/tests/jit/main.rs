@@ -13,6 +13,7 @@ use naplespu_jit::{LinkError, RunError};
 
 mod atomics;
 mod calls;
+mod copies;
 mod data;
 mod device;
 mod errors;

@@ -220,7 +220,7 @@ impl Emitter<'_, '_> {
                 let function = self.builder.import_function(ExtFuncData {
                     name: ExternalName::testcase(name.as_bytes()),
                     signature,
-                    colocated: false,
+                    colocated: true,
                     patchable: false,
                 });
                 self.imports.insert(name.to_owned(), function);

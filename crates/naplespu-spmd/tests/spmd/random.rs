@@ -470,9 +470,7 @@ fn random_kernels_give_the_results_of_one_work_item_at_a_time() {
                 memory: memory.clone(),
                 numbers: &[seed as i32 % 11],
                 opt_level,
-                // Random kernels are large, and several threads hang in large code: the erratum
-                // repeated_instruction_line_miss.
-                timed: false,
+                timed: threads > 1,
             };
             let done = run(case).unwrap_or_else(|error| panic!("seed {seed}, {lanes} lanes: {error}"));
             let right = right.get_or_insert_with(|| done.memory.clone());
