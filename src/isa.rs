@@ -155,7 +155,7 @@ impl Mode {
             | Pass::StrengthReduction
             | Pass::IvIncrements
             | Pass::LoopExits => optimized && self == Self::Program,
-            Pass::Versioning | Pass::Vectorize | Pass::Unroll => {
+            Pass::Inline | Pass::Versioning | Pass::Vectorize | Pass::Unroll => {
                 flags.opt_level() == OptLevel::Speed && self == Self::Program
             }
             Pass::Presched => optimized && self == Self::Runtime,

@@ -72,6 +72,7 @@ pub mod error;
 pub mod explain;
 mod explaining;
 mod frame;
+pub mod inlining;
 mod inst;
 pub mod intrinsics;
 pub mod isa;

@@ -57,6 +57,8 @@ macro_rules! named {
 named! {
     /// An optional pass: code is correct without it.
     Pass: "pass that can be left out" {
+        /// Inlining of calls between the functions of a file or module.
+        Inline = "inline",
         /// Compares of floats with constants.
         Compares = "compares",
         /// Simplification by upper bounds of integers.

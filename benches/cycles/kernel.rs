@@ -5,8 +5,9 @@ use crate::results::Counts;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::data_value::DataValue;
+use cranelift_codegen::ir::Function;
 use cranelift_codegen::settings::{self, Configurable, Flags};
-use cranelift_naplespu::{Isa, Pass, isa};
+use cranelift_naplespu::{Isa, Pass, inlining, isa};
 use cranelift_reader::{Comparison, RunCommand, parse_run_command};
 use naplespu_jit::Program;
 use naplespu_reader::ClifFile;
@@ -110,9 +111,12 @@ impl Kernel {
         threads: usize,
         timing: Option<TimingConfig>,
     ) -> Result<(Vec<Vec<DataValue>>, Option<Report>), Error> {
-        let mut program = Program::new(target(opt_level, strict_float)?);
-        for case in &self.file.functions {
-            program.define(&case.func)?;
+        let isa = target(opt_level, strict_float)?;
+        let mut functions: Vec<Function> = self.file.functions.iter().map(|case| case.func.clone()).collect();
+        inlining::inline_text(&isa, &mut functions)?;
+        let mut program = Program::new(isa);
+        for function in &functions {
+            program.define(function)?;
         }
         program.set_timing(timing);
         let results = program.call_threads(&self.name, &[DataValue::I32(self.argument)], threads)?;

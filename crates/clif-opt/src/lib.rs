@@ -22,6 +22,7 @@
 //! | [`redundant_params`], [`dead_params`] | removal of block parameters |
 //! | [`facts`] | upper bounds and alignment of integers |
 //! | [`compares`], [`bits`] | compares of f32 with constants, simplifications by upper bounds |
+//! | [`inline`] | inlining of calls between the functions of a unit |
 //! | [`versioning`] | loop versioning: moves checks out of loop nests |
 //! | [`reassociation`] | reassociation of sums in addresses |
 //! | [`selects`] | selects as arithmetic |
@@ -42,6 +43,7 @@ pub mod dead_params;
 pub mod edit;
 pub mod facts;
 pub mod handlers;
+pub mod inline;
 pub mod iv_increments;
 pub mod licm;
 pub mod linear;

@@ -15,8 +15,7 @@ use cranelift_codegen::ir::Function;
 use cranelift_codegen::verifier::VerifierErrors;
 use cranelift_interpreter::environment::FunctionStore;
 use cranelift_naplespu::internals::{Recorder, optimize};
-use cranelift_naplespu::verify_function;
-use cranelift_naplespu::{CodeCache, CompileError, CompiledCode, Isa, Stage};
+use cranelift_naplespu::{CodeCache, CompileError, CompiledCode, Isa, Stage, inlining, verify_function};
 use naplespu_jit::{DefineError, Program, RunError, function_name};
 use naplespu_reader::config::{Config, FileConfigs, ForcedTarget, SettingError};
 use naplespu_reader::diagnostic::Diagnostic;
@@ -456,16 +455,20 @@ impl FileTest<'_> {
             Ok(isa) => isa,
             Err(why) => return self.fail_all(&why.to_string(), &setting),
         };
+        let mut functions: Vec<Function> = self.file.functions.iter().map(|case| case.func.clone()).collect();
+        if let Err(error) = inlining::inline_text(&isa, &mut functions) {
+            return self.fail_all(&error.to_string(), &setting);
+        }
         let mut program = Program::with_config(isa, npu_sim::Config::testing(self.options.fill_seed));
         program.set_step_limit(self.options.max_steps);
         let mut unusable: HashMap<String, Unusable> = HashMap::new();
-        for (index, case) in self.file.functions.iter().enumerate() {
+        for (index, (case, function)) in self.file.functions.iter().zip(&functions).enumerate() {
             if self.is_invalid(index) {
                 let why = Unusable::Failed("it is not valid CLIF".to_owned());
                 unusable.insert(case.name.clone(), why);
                 continue;
             }
-            let result = caught(|| match program.define(&case.func) {
+            let result = caught(|| match program.define(function) {
                 Ok(()) => None,
                 Err(DefineError::Compile(error)) if error.is_refusal() => Some(Unusable::Refused(refusal(&error))),
                 Err(error) => Some(Unusable::Failed(error.to_string())),

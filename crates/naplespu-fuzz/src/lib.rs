@@ -36,7 +36,7 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::settings;
-use cranelift_naplespu::{CompileError, Isa, verify_function};
+use cranelift_naplespu::{CompileError, Isa, inlining, verify_function};
 use eval::{Outcome, Stop};
 use lane::Arithmetic;
 use naplespu_jit::{Program, RunError};
@@ -190,7 +190,9 @@ fn refuses(case: &Case, isa: &Isa) -> Result<bool, (Kind, String)> {
 fn compare(case: &Case, outcomes: &[Outcome], isa: &Arc<Isa>) -> Result<(), (Kind, String)> {
     let mut program = Program::with_config(isa.clone(), npu_sim::Config::testing(FILL_SEED));
     program.set_step_limit(STEPS);
-    for func in &case.functions {
+    let mut functions = case.functions.clone();
+    inlining::inline_text(isa, &mut functions).map_err(|error| (Kind::Refused, error.to_string()))?;
+    for func in &functions {
         let defined = program.define(func);
         defined.map_err(|error| (Kind::Refused, format!("{}: {error}", func.name)))?;
     }

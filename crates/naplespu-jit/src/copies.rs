@@ -48,7 +48,10 @@ impl Copies {
         if let Some(own) = self.originals.remove(&index) {
             self.of.remove(&own);
         }
-        self.of.range((index, 0)..(index, THREADS)).map(|(_, &copy)| copy).collect()
+        self.of
+            .range((index, 0)..(index, THREADS))
+            .map(|(_, &copy)| copy)
+            .collect()
     }
 
     fn insert(&mut self, original: usize, thread: usize, copy: usize) {
@@ -83,7 +86,9 @@ impl NpuModule {
     fn can_hang(&self, first: usize) -> bool {
         let mut lines = vec![HashSet::new(); ICACHE_SETS as usize];
         for index in self.reached(first, |_| true) {
-            let Some(object) = self.linker.object(index) else { continue };
+            let Some(object) = self.linker.object(index) else {
+                continue;
+            };
             let (start, end) = object.room();
             for line in start / CACHE_LINE..end.div_ceil(CACHE_LINE) {
                 lines[(line % ICACHE_SETS) as usize].insert(line);
@@ -131,9 +136,15 @@ impl NpuModule {
         }
         if is_new {
             // Older copies may have branches to a function that had no copy before.
-            let branches: Vec<Waiting> = self.copies.originals.keys().flat_map(|&copy| self.branches(copy)).collect();
+            let branches: Vec<Waiting> = self
+                .copies
+                .originals
+                .keys()
+                .flat_map(|&copy| self.branches(copy))
+                .collect();
             let known: HashSet<Waiting> = self.linker.waiting().iter().copied().collect();
-            self.linker.wait(branches.into_iter().filter(|branch| !known.contains(branch)));
+            self.linker
+                .wait(branches.into_iter().filter(|branch| !known.contains(branch)));
             self.link()?;
         }
         Ok(())
@@ -166,12 +177,17 @@ impl NpuModule {
     pub(super) fn original(&self, pc: u32) -> u32 {
         let copy = self.linker.code_at(pc);
         let original = copy.and_then(|(index, _)| self.linker.object(self.copies.original(index)));
-        original.zip(copy).map_or(pc, |(original, (_, copy))| original.address + (pc - copy.address))
+        original
+            .zip(copy)
+            .map_or(pc, |(original, (_, copy))| original.address + (pc - copy.address))
     }
 
     fn branches(&self, index: usize) -> impl Iterator<Item = Waiting> {
         let references = self.linker.object(index).map_or(&[][..], |object| &object.references);
-        let branches = references.iter().enumerate().filter(|(_, reference)| reference.kind == Reloc::Branch);
+        let branches = references
+            .iter()
+            .enumerate()
+            .filter(|(_, reference)| reference.kind == Reloc::Branch);
         branches.map(move |(number, _)| (index, number))
     }
 }

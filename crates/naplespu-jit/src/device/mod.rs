@@ -39,7 +39,7 @@ use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{Function, Signature};
 use cranelift_module::{FuncId, Linkage, Module};
-use cranelift_naplespu::Isa;
+use cranelift_naplespu::{CompileError, Isa, inlining};
 use memory::Heap;
 use naplespu_object::front::Names;
 use naplespu_object::front::function_name;
@@ -109,11 +109,19 @@ impl Device {
     /// targets of their calls. The threads of rayon's pool share the work if the functions are
     /// large enough; the device is the same as after adding them one by one. The results are in the
     /// order of the functions. A failed function does not stop the others; calls of it report the
-    /// reason.
+    /// reason. Calls between the functions are [inlined](cranelift_naplespu::inlining) if the
+    /// target does so.
     pub fn add_functions(&mut self, functions: &[Function]) -> Vec<Result<FuncId, DefineError>> {
         let isa = self.module.npu_isa().clone();
+        let mut inlined = functions.to_vec();
+        if let Err(error) = inlining::inline_text(&isa, &mut inlined) {
+            return functions
+                .iter()
+                .map(|_| Err(CompileError::from(error.clone()).into()))
+                .collect();
+        }
         let compiled = parallel::map(
-            functions.iter().collect(),
+            inlined.iter().collect(),
             |func| func.dfg.num_insts(),
             |worker, func| worker.compile(&isa, func),
         );

@@ -187,7 +187,8 @@ pub fn run(args: &Args) -> Outcome {
     }
     let mut out = Vec::new();
     timing::set_enabled(args.time_passes);
-    let compiled = input::compile_all(&file, |worker, case| compile(&isa, worker, &case.func, &shown))?;
+    let functions = input::inlined(&file, &isa, |case| case.func.clone())?;
+    let compiled = input::compile_all(&file, &functions, |worker, _, func| compile(&isa, worker, func, &shown))?;
     if args.explain == [Matter::Loops] {
         if !isa.runs(Pass::Vectorize) {
             output::report("note: no loop is reported: the pass `vectorize` does not run; it needs opt_level=speed\n");
@@ -218,13 +219,14 @@ pub fn run(args: &Args) -> Outcome {
 /// Compiles all functions to one object file.
 fn object(args: &Args, file: &ClifFile, isa: Isa) -> Outcome {
     let fault = |error: ObjectError| Stop::Fault(error.to_string());
+    let functions = input::inlined(file, &isa, FunctionCase::with_debug_info)?;
     let mut module = NpuObjectModule::new(Arc::new(isa)).map_err(fault)?;
     module.set_function_sections(args.function_sections);
     module.set_source_file(&file.source.name);
     let mut faults = Vec::new();
-    for case in &file.functions {
+    for (case, function) in file.functions.iter().zip(&functions) {
         let line = u32::try_from(case.line).ok();
-        match caught(|| module.define_clif_at(&case.with_debug_info(), line)) {
+        match caught(|| module.define_clif_at(function, line)) {
             Ok(Ok(())) => {}
             Ok(Err(CompileOrModule::Compile(error))) => faults.extend(self::faults(file, case, &error)),
             Ok(Err(CompileOrModule::Module(error))) => {

@@ -279,7 +279,8 @@ fn line(row: &Row) -> String {
 /// Returns the functions of a CLIF file in order, with their names and the references between them.
 fn compiled(args: &Args) -> Result<Input, Stop> {
     let input::Loaded { file, isa, .. } = input::load(&args.file, &[])?;
-    let codes = input::compile_all(&file, |worker, case| worker.compile(&isa, &case.func))?;
+    let functions = input::inlined(&file, &isa, |case| case.func.clone())?;
+    let codes = input::compile_all(&file, &functions, |worker, _, func| worker.compile(&isa, func))?;
     let mut input = Input::default();
     let mut address = args.base;
     for (case, code) in file.functions.iter().zip(codes) {

@@ -1,8 +1,9 @@
 //! Input files and settings of the command line.
 
 use crate::{Stop, fault};
+use cranelift_codegen::ir::Function;
 use cranelift_naplespu::isa::{Isa, Triple};
-use cranelift_naplespu::{CodeCache, CompileError};
+use cranelift_naplespu::{CodeCache, CompileError, inlining};
 use naplespu_cache::Cache;
 use naplespu_jit::parallel::{self, Worker};
 use naplespu_reader::config::{FileConfigs, TARGET};
@@ -110,16 +111,25 @@ pub fn load(path: &Path, settings: &[String]) -> Result<Loaded, Stop> {
     Ok(Loaded { file, config, isa })
 }
 
-/// Compiles the functions of a file on several threads, by `work`. Reports the errors of all
-/// functions, and fails if there are any.
+/// Returns the functions of a file in the form `of`, with calls between them inlined if the target
+/// does so.
+pub fn inlined(file: &ClifFile, isa: &Isa, of: impl Fn(&FunctionCase) -> Function) -> Result<Vec<Function>, Stop> {
+    let mut functions: Vec<Function> = file.functions.iter().map(of).collect();
+    inlining::inline_text(isa, &mut functions).map_err(fault)?;
+    Ok(functions)
+}
+
+/// Compiles functions of a file on several threads, by `work`. Reports the errors of all functions,
+/// and fails if there are any.
 pub fn compile_all<T: Send>(
     file: &ClifFile,
-    work: impl Fn(&mut Worker, &FunctionCase) -> Result<T, CompileError> + Sync + Send,
+    functions: &[Function],
+    work: impl Fn(&mut Worker, &FunctionCase, &Function) -> Result<T, CompileError> + Sync + Send,
 ) -> Result<Vec<T>, Stop> {
     let results = parallel::map(
-        file.functions.iter().collect(),
-        |case| case.func.dfg.num_insts(),
-        |worker, case| caught(|| work(worker, case)),
+        file.functions.iter().zip(functions).collect(),
+        |(_, function)| function.dfg.num_insts(),
+        |worker, (case, function)| caught(|| work(worker, case, function)),
     );
     let mut faults = Vec::new();
     let mut compiled = Vec::new();

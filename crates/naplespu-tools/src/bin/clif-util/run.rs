@@ -6,6 +6,7 @@ use crate::{Outcome, Stop, fault, input, output};
 use naplespu_filetests::file::call_simulated_threads;
 use naplespu_filetests::{Options, Summary, Verdict};
 use naplespu_jit::{DefineError, Program, function_name, parallel};
+use naplespu_reader::FunctionCase;
 use naplespu_reader::panics::caught;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -48,10 +49,11 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
     let isa = Arc::new(args.cache.with_cache(&isa)?);
     let lines = run_lines::collect(&file)?;
     let mut program = Program::with_config(isa.clone(), device.config);
+    let functions = input::inlined(&file, &isa, FunctionCase::with_lines)?;
     let compiled = parallel::map(
-        file.functions.iter().collect(),
-        |case| case.func.dfg.num_insts(),
-        |worker, case| caught(|| worker.compile(&isa, &case.with_lines())),
+        functions.iter().collect(),
+        |function| function.dfg.num_insts(),
+        |worker, function| caught(|| worker.compile(&isa, function)),
     );
     let mut faults = Vec::new();
     for (case, code) in file.functions.iter().zip(compiled) {

@@ -10,6 +10,7 @@ mod sheet;
 mod timed;
 
 use crate::{Outcome, input, output};
+use cranelift_codegen::ir::Function;
 use cranelift_naplespu::Isa;
 use naplespu_reader::ClifFile;
 use naplespu_reader::config::Config;
@@ -19,7 +20,11 @@ use std::sync::Arc;
 /// Writes the page of a file.
 pub fn write(file: &ClifFile, config: &Config, isa: Isa, path: Option<&Path>) -> Outcome {
     let isa = Arc::new(isa);
-    let mut sheets = input::compile_all(file, |worker, case| sheet::Sheet::new(&isa, worker, case))?;
+    // A page shows the instructions of a function beside its own CLIF, so nothing is inlined.
+    let functions: Vec<Function> = file.functions.iter().map(|case| case.func.clone()).collect();
+    let mut sheets = input::compile_all(file, &functions, |worker, case, _| {
+        sheet::Sheet::new(&isa, worker, case)
+    })?;
     let run = timed::run(file, config, &isa, &mut sheets)?;
     let title = page::Title {
         file: &file.source.name,
