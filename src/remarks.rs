@@ -52,6 +52,8 @@ pub struct Vectorized {
     pub lanes: u32,
     /// The trip count, if it is constant.
     pub trip_count: Option<u64>,
+    /// The trip count from which the vector loop is executed, if the trip count is not constant.
+    pub least_trip_count: u32,
     /// The number of reductions. Each has one partial result per lane until the loop ends.
     pub reductions: usize,
     /// The number of vector loads that are assembled from two cache lines.
@@ -72,7 +74,7 @@ impl fmt::Display for Vectorized {
         write!(f, "{} iterations at a time", self.lanes)?;
         match self.trip_count {
             Some(count) => write!(f, ", trip count {count}")?,
-            None => write!(f, ", for any trip count")?,
+            None => write!(f, ", for trip counts of {} or more", self.least_trip_count)?,
         }
         write!(
             f,
@@ -145,9 +147,11 @@ pub enum Reason {
     ManyLoops(usize),
     /// The vector loop would cost more than the scalar loop.
     Cost {
-        /// The approximate number of machine instructions of the vector loop.
+        /// The approximate number of machine instructions in an iteration of the vector loop.
         vector: u32,
-        /// The approximate number of machine instructions of the scalar loop.
+        /// The approximate number of machine instructions before and after the vector loop.
+        overhead: u32,
+        /// The approximate number of machine instructions in sixteen iterations of the scalar loop.
         scalar: u32,
     },
 }
@@ -181,9 +185,13 @@ impl fmt::Display for Reason {
             Self::NoArrays => write!(f, "it reads and writes no array"),
             Self::TooFewIterations(most) => write!(f, "its trip count is at most {most}"),
             Self::ManyLoops(loops) => write!(f, "{loops} loops of the function are vectorized already"),
-            Self::Cost { vector, scalar } => write!(
+            Self::Cost {
+                vector,
+                overhead,
+                scalar,
+            } => write!(
                 f,
-                "about {vector} instructions with vectors are not worth it in place of {scalar}"
+                "sixteen iterations have about {scalar} instructions, with vectors {vector} and {overhead} around the loop"
             ),
         }
     }

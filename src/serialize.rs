@@ -336,7 +336,7 @@ structs! {
         size incoming_args tail_args popped saved spills stack_slots outgoing_args frame_pointer
     }
     LoopRemark { header srcloc outcome }
-    Vectorized { lanes trip_count reductions unaligned_loads alignment_check overlap_checks scalar_cost vector_cost }
+    Vectorized { lanes trip_count least_trip_count reductions unaligned_loads alignment_check overlap_checks scalar_cost vector_cost }
 }
 
 /// An enum is serialized as a number and the fields of the variant.
@@ -394,7 +394,7 @@ enums! {
         17 = NoArrays,
         18 = TooFewIterations(most),
         19 = ManyLoops(loops),
-        20 = Cost { vector, scalar },
+        20 = Cost { vector, overhead, scalar },
     }
 }
 
@@ -497,12 +497,17 @@ mod tests {
         round_trips(LoopRemark {
             header: Block::new(3),
             srcloc: SourceLoc::new(9),
-            outcome: LoopOutcome::Scalar(Reason::Cost { vector: 7, scalar: 5 }),
+            outcome: LoopOutcome::Scalar(Reason::Cost {
+                vector: 7,
+                overhead: 9,
+                scalar: 5,
+            }),
         });
         round_trips(LoopOutcome::Scalar(Reason::Operation(Opcode::Fma, types::F32X16)));
         round_trips(Some(Vectorized {
             lanes: 16,
             trip_count: Some(1 << 40),
+            least_trip_count: 48,
             reductions: 1,
             unaligned_loads: 2,
             alignment_check: true,

@@ -71,7 +71,7 @@ struct Callee {
     size: u32,
     /// The number of calls in the unit.
     calls: u32,
-    /// Whether it reaches itself by calls in the unit.
+    /// Whether it is in a cycle of calls, or between two.
     is_recursive: bool,
 }
 
@@ -85,14 +85,24 @@ impl Unit {
     /// Creates a unit of valid functions.
     pub fn new<'a>(functions: impl IntoIterator<Item = (Name, &'a Function)>, target: &impl Target) -> Self {
         let functions: Vec<(Name, &Function)> = functions.into_iter().collect();
-        let calls: HashMap<&Name, Vec<Name>> = functions.iter().map(|(name, func)| (name, called(func))).collect();
-        let mut counts: HashMap<&Name, u32> = HashMap::new();
-        for name in calls.values().flatten() {
-            *counts.entry(name).or_default() += 1;
-        }
+        let numbers: HashMap<&Name, usize> = functions
+            .iter()
+            .zip(0..)
+            .map(|((name, _), number)| (name, number))
+            .collect();
+        let in_unit = |func: &Function| {
+            called(func)
+                .iter()
+                .filter_map(|name| numbers.get(name).copied())
+                .collect()
+        };
+        let calls: Vec<Vec<usize>> = functions.iter().map(|(_, func)| in_unit(func)).collect();
+        let mut counts = vec![0; functions.len()];
+        calls.iter().flatten().for_each(|&callee| counts[callee] += 1);
+        let cycles = in_cycles(&calls);
         let mut callees = HashMap::new();
-        for (name, func) in &functions {
-            let count = counts.get(name).copied().unwrap_or_default();
+        for (number, (name, func)) in functions.iter().enumerate() {
+            let count = counts[number];
             let size = size(func, target);
             // Cranelift's inliner requires valid functions.
             let fits = count > 0 && size <= SINGLE_CALL && can_be_inlined(func);
@@ -103,7 +113,7 @@ impl Unit {
                 func: with_tags(func),
                 size,
                 calls: count,
-                is_recursive: reaches(&calls, name),
+                is_recursive: cycles[number],
             };
             callees.insert(name.clone(), callee);
         }
@@ -201,21 +211,36 @@ fn called(func: &Function) -> Vec<Name> {
     insts.filter_map(callee).collect()
 }
 
-/// Returns whether a function reaches itself by calls.
-fn reaches(calls: &HashMap<&Name, Vec<Name>>, start: &Name) -> bool {
-    let mut seen = HashSet::new();
-    let mut todo = vec![start];
-    while let Some(name) = todo.pop() {
-        for callee in calls.get(name).into_iter().flatten() {
-            if callee == start {
-                return true;
-            }
-            if seen.insert(callee) {
-                todo.push(callee);
+/// Returns for each function whether it is in a cycle of calls, or between two of them. `calls` has
+/// the callees of each function.
+fn in_cycles(calls: &[Vec<usize>]) -> Vec<bool> {
+    let mut callers = vec![Vec::new(); calls.len()];
+    for (caller, callees) in calls.iter().enumerate() {
+        callees.iter().for_each(|&callee| callers[callee].push(caller));
+    }
+    let mut left = vec![true; calls.len()];
+    remove_ends(&mut left, calls, &callers);
+    remove_ends(&mut left, &callers, calls);
+    left
+}
+
+/// Removes the nodes without a `next` node that is left, as long as there are any. `before` is the
+/// inverse of `next`.
+fn remove_ends(left: &mut [bool], next: &[Vec<usize>], before: &[Vec<usize>]) {
+    let count = |nodes: &Vec<usize>| nodes.iter().filter(|&&node| left[node]).count();
+    let mut counts: Vec<usize> = next.iter().map(count).collect();
+    let mut ends: Vec<usize> = (0..left.len())
+        .filter(|&node| left[node] && counts[node] == 0)
+        .collect();
+    while let Some(end) = ends.pop() {
+        left[end] = false;
+        for &node in before[end].iter().filter(|&&node| left[node]) {
+            counts[node] -= 1;
+            if counts[node] == 0 {
+                ends.push(node);
             }
         }
     }
-    false
 }
 
 /// Estimates the number of machine instructions of a function.
@@ -306,4 +331,183 @@ fn set_locations(func: &mut Function) {
         }
     }
     func.debug_tags.clear();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_target::TestTarget;
+
+    /// Inlines the calls in the first function of a text, and counts its calls by callee.
+    fn inlined(text: &str) -> (Function, Vec<String>) {
+        let functions = cranelift_reader::parse_functions(text).unwrap();
+        let name = |func: &Function| match &func.name {
+            cranelift_codegen::ir::UserFuncName::Testcase(name) => Name::Text(name.raw().to_vec()),
+            other => panic!("{other}"),
+        };
+        let target = TestTarget::new();
+        let unit = Unit::new(functions.iter().map(|func| (name(func), func)), &target);
+        let first = &functions[0];
+        let result = unit.inline(&name(first), first, &target).unwrap();
+        let func = result.unwrap_or_else(|| first.clone());
+        verify_function(&func, target.flags()).unwrap();
+        assert!(func.debug_tags.is_empty());
+        let calls = called(&func).into_iter().map(|name| match name {
+            Name::Text(name) => String::from_utf8(name).unwrap(),
+            Name::User(name) => name.to_string(),
+        });
+        let calls = calls.collect();
+        (func, calls)
+    }
+
+    /// Returns a function with `count` additions and these lines before its return.
+    fn adds(name: &str, count: usize, lines: &str) -> String {
+        let adds: String = (1..=count).map(|n| format!("v{n} = iadd v{}, v0\n", n - 1)).collect();
+        format!("function %{name}(i32) -> i32 {{\nblock0(v0: i32):\n{adds}{lines}return v{count}\n}}\n")
+    }
+
+    const TWICE: &str = "
+function %caller(i32) -> i32 {
+    fn0 = %leaf(i32) -> i32
+block0(v0: i32):
+    v1 = call fn0(v0)
+    v2 = call fn0(v1)
+    return v2
+}
+";
+
+    #[test]
+    fn small_callees_are_inlined_everywhere() {
+        // The estimate counts the return.
+        assert!(inlined(&format!("{TWICE}{}", adds("leaf", 23, ""))).1.is_empty());
+        assert_eq!(inlined(&format!("{TWICE}{}", adds("leaf", 24, ""))).1, ["leaf", "leaf"]);
+    }
+
+    #[test]
+    fn the_only_call_is_inlined() {
+        let once = TWICE.replace("v2 = call fn0(v1)", "v2 = iadd v1, v1");
+        assert!(inlined(&format!("{once}{}", adds("leaf", 159, ""))).1.is_empty());
+        assert_eq!(inlined(&format!("{once}{}", adds("leaf", 160, ""))).1, ["leaf"]);
+    }
+
+    #[test]
+    fn calls_in_loops_are_inlined() {
+        let text = "
+function %caller(i32) -> i32 {
+    fn0 = %leaf(i32) -> i32
+block0(v0: i32):
+    v1 = call fn0(v0)
+    jump block1(v1)
+block1(v2: i32):
+    v3 = call fn0(v2)
+    brif v3, block1(v3), block2
+block2:
+    return v3
+}
+";
+        assert_eq!(inlined(&format!("{text}{}", adds("leaf", 79, ""))).1, ["leaf"]);
+        assert_eq!(inlined(&format!("{text}{}", adds("leaf", 80, ""))).1, ["leaf", "leaf"]);
+    }
+
+    #[test]
+    fn a_function_gets_its_own_body_once() {
+        let text = "
+function %fib(i32) -> i32 {
+    fn0 = %fib(i32) -> i32
+block0(v0: i32):
+    v1 = iconst.i32 2
+    v2 = icmp ult v0, v1
+    brif v2, block2, block1
+block1:
+    v3 = isub v0, v1
+    v4 = call fn0(v3)
+    v5 = iadd v3, v1
+    v6 = call fn0(v5)
+    v7 = iadd v4, v6
+    return v7
+block2:
+    return v0
+}
+";
+        assert_eq!(inlined(text).1.len(), 4);
+        // A cycle of two functions stays as it is.
+        let other = text.replace("%fib", "%a").replacen("fn0 = %a", "fn0 = %b", 1);
+        let back = text.replace("%fib", "%b").replacen("fn0 = %b", "fn0 = %a", 1);
+        assert_eq!(inlined(&format!("{other}{back}")).1.len(), 2);
+    }
+
+    #[test]
+    fn a_function_grows_by_a_limited_number_of_instructions() {
+        let calls: String = (1..=30).map(|n| format!("v{n} = call fn0(v{})\n", n - 1)).collect();
+        let text = format!(
+            "function %caller(i32) -> i32 {{\nfn0 = %leaf(i32) -> i32\nblock0(v0: i32):\n{calls}return v30\n}}\n"
+        );
+        // 400 instructions have room for 20 callees of 20.
+        assert_eq!(inlined(&format!("{text}{}", adds("leaf", 19, ""))).1.len(), 10);
+    }
+
+    /// The callees of a callee are inlined too, and every instruction keeps its location.
+    #[test]
+    fn instructions_keep_their_locations() {
+        let middle = "
+function %leaf(i32) -> i32 {
+    fn0 = %inner(i32) -> i32
+block0(v0: i32):
+@0007 v1 = call fn0(v0)
+@0008 v2 = imul v1, v1
+    return v2
+}
+";
+        let inner = "
+function %inner(i32) -> i32 {
+block0(v0: i32):
+@0009 v1 = ishl v0, v0
+    return v1
+}
+";
+        let caller = TWICE
+            .replace("    v1 = call", "@0005 v1 = call")
+            .replace("return v2", "v3 = ishl v2, v2\nreturn v3");
+        let (func, calls) = inlined(&format!("{caller}{middle}{inner}"));
+        assert!(calls.is_empty());
+        let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+        let located = insts.filter_map(|inst| {
+            let opcode = func.dfg.insts[inst].opcode();
+            let is_shown = matches!(opcode, Opcode::Ishl | Opcode::Imul);
+            is_shown.then(|| (opcode.to_string(), func.srcloc(inst).bits()))
+        });
+        let mut located: Vec<(String, u32)> = located.collect();
+        located.sort();
+        let default = SourceLoc::default().bits();
+        let expected = [("imul", 8), ("imul", 8), ("ishl", 9), ("ishl", 9), ("ishl", default)];
+        assert_eq!(located, expected.map(|(name, line)| (name.to_owned(), line)));
+    }
+
+    #[test]
+    fn callees_that_depend_on_their_frame_stay_calls() {
+        for lines in [
+            "v900 = get_frame_pointer.i64\n",
+            "v900 = get_return_address.i64\n",
+            "v900 = get_stack_pointer.i64\n",
+        ] {
+            assert_eq!(
+                inlined(&format!("{TWICE}{}", adds("leaf", 2, lines))).1.len(),
+                2,
+                "{lines}"
+            );
+        }
+        let slot = |bytes| adds("leaf", 2, "").replace("block0", &format!("ss0 = explicit_slot {bytes}\nblock0"));
+        assert!(inlined(&format!("{TWICE}{}", slot(256))).1.is_empty());
+        assert_eq!(inlined(&format!("{TWICE}{}", slot(257))).1.len(), 2);
+    }
+
+    /// A definition with another signature than the declaration is not the callee.
+    #[test]
+    fn a_wrong_declaration_stays_a_call() {
+        let leaf = adds("leaf", 2, "").replace("(i32) -> i32 {", "(i32) -> i32 system_v {");
+        assert_eq!(inlined(&format!("{TWICE}{leaf}")).1.len(), 2);
+        let tail = "function %leaf(i32) -> i32 tail {\nfn0 = %other(i32) -> i32 tail\nblock0(v0: i32):\nreturn_call fn0(v0)\n}\n";
+        let caller = TWICE.replace("%leaf(i32) -> i32", "%leaf(i32) -> i32 tail");
+        assert_eq!(inlined(&format!("{caller}{tail}")).1.len(), 2);
+    }
 }

@@ -14,6 +14,13 @@ use cranelift_codegen::ir::{Inst, Opcode};
 /// The cost of a call of a runtime routine.
 const CALL: u32 = 40;
 
+/// The machine instructions of the test of the trip count.
+const TEST: u64 = 6;
+
+/// The largest number of vector iterations that may be necessary for vectorization to be profitable:
+/// the test at run time selects the scalar loop for fewer.
+const MAX_BREAK_EVEN: u64 = 8;
+
 /// The cost of a loop.
 #[derive(Clone, Copy, Debug)]
 pub struct Costs {
@@ -112,46 +119,41 @@ impl Costs {
     }
 
     /// Decides whether vectorization is profitable for a constant or a maximum number of
-    /// iterations.
+    /// iterations. Returns the trip count from which it is, a multiple of sixteen.
     ///
     /// # Errors
     ///
     /// [`Reason::Cost`] if it is not profitable.
-    pub fn decide(&self, iterations: Option<u64>, most: Option<u64>) -> Result<(), Reason> {
-        let (vector, scalar) = match iterations {
+    pub fn decide(&self, iterations: Option<u64>, most: Option<u64>) -> Result<u64, Reason> {
+        let [scalar, vector, overhead] = [self.scalar, self.vector, self.overhead].map(u64::from);
+        // A margin, since the estimate is rough.
+        let pays = |vector: u64, scalar: u64| vector * 10 <= scalar * 8;
+        let least = match iterations {
             Some(iterations) => {
-                let remainder = iterations % ITERATIONS_PER_VECTOR;
-                let vector = iterations / ITERATIONS_PER_VECTOR * u64::from(self.vector) + u64::from(self.overhead);
-                (
-                    vector + remainder * u64::from(self.scalar),
-                    iterations * u64::from(self.scalar),
-                )
+                let all = iterations / ITERATIONS_PER_VECTOR * vector + overhead;
+                let remainder = iterations % ITERATIONS_PER_VECTOR * scalar;
+                pays(all + remainder, iterations * scalar).then_some(ITERATIONS_PER_VECTOR)
             }
             None => {
-                // A single vector iteration must be profitable including the overhead. If more than
-                // one is impossible, the overhead counts three times, because some executions have
-                // none.
-                let overhead = if most.is_some_and(|most| most < 2 * ITERATIONS_PER_VECTOR) {
+                // If more than one vector iteration is impossible, the overhead counts three times,
+                // because some executions have none.
+                let times = if most.is_some_and(|most| most < 2 * ITERATIONS_PER_VECTOR) {
                     3
                 } else {
                     1
-                } * self.overhead;
-                (
-                    u64::from(self.vector + overhead + 6),
-                    ITERATIONS_PER_VECTOR * u64::from(self.scalar),
-                )
+                };
+                let mut counts = (1..=MAX_BREAK_EVEN).map(|vectors| vectors * ITERATIONS_PER_VECTOR);
+                counts.find(|&count| {
+                    let all = count / ITERATIONS_PER_VECTOR * vector + times * overhead + TEST;
+                    most.is_none_or(|most| count <= most) && pays(all, count * scalar)
+                })
             }
         };
-        let word = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-        // A margin, since the estimate is rough.
-        if vector * 10 <= scalar * 8 {
-            Ok(())
-        } else {
-            Err(Reason::Cost {
-                vector: word(vector),
-                scalar: word(scalar),
-            })
-        }
+        least.ok_or(Reason::Cost {
+            vector: self.vector,
+            overhead: self.overhead,
+            scalar: self.scalar.saturating_mul(ITERATIONS_PER_VECTOR as u32),
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Emits the vector loop before the scalar loop.
 //!
 //! ```text
-//! decide:  at least sixteen iterations, aligned, no overlap? if not: header
+//! decide:  enough iterations, aligned, no overlap? if not: header
 //! setup:   invariant values, start values of the vector loop
 //! body:    sixteen iterations; while sixteen more remain: body
 //! after:   results of reductions; if iterations remain: header, else: leave
@@ -312,6 +312,7 @@ impl Emitter<'_> {
         let exit = shape.exit;
         let variable = exit.variable;
         let (ty, shift, up, exit_test) = (variable.ty, shape.shift, shape.up, shape.exit_test);
+        let least = self.plan.least;
         let leaves = matches!(self.plan.tail, Tail::Leave(_));
         let mut cursor = self.at(decide);
         let bound = match exit.bound {
@@ -350,7 +351,7 @@ impl Emitter<'_> {
             let one = number(&mut cursor, ty, 1);
             iterations = cursor.ins().iadd(iterations, one);
         }
-        let few = number(&mut cursor, ty, ITERATIONS_PER_VECTOR - 1);
+        let few = number(&mut cursor, ty, least - 1);
         conditions.push(cursor.ins().icmp(IntCC::UnsignedGreaterThan, iterations, few));
         let mask = number(&mut cursor, ty, !(ITERATIONS_PER_VECTOR - 1));
         let whole = cursor.ins().band(iterations, mask);

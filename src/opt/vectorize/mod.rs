@@ -2,7 +2,7 @@
 //!
 //! The vector loop precedes the scalar loop and executes sixteen iterations at a time while at
 //! least sixteen remain. The scalar loop executes the remainder, or everything if a test at run
-//! time finds unaligned addresses or overlapping arrays. A loop remains scalar if vectorization may
+//! time finds too few iterations to be profitable, unaligned addresses or overlapping arrays. A loop remains scalar if vectorization may
 //! be wrong or is not profitable; [`crate::remarks`] reports the reason.
 //!
 //! | file | content |
@@ -101,7 +101,10 @@ pub fn run(ctx: &mut Context, isa: &Isa) -> Result<Done, CompileError> {
                     seen.extend(made.body);
                     changed = true;
                     let summary = plan.summary;
-                    if !summary.alignment_check && summary.overlap_checks == 0 {
+                    if !summary.alignment_check
+                        && summary.overlap_checks == 0
+                        && summary.least_trip_count == summary.lanes
+                    {
                         done.remainders.insert(lp.header);
                     }
                     LoopOutcome::Vectorized(summary)

@@ -69,6 +69,8 @@ pub struct Plan {
     /// The constant number of iterations for the vector loop and its remainder; excludes the last
     /// iteration if the scalar loop always executes it.
     pub iterations: Option<u64>,
+    /// The number of iterations from which the vector loop is executed, if it is not constant.
+    pub least: u64,
     /// The stack slots that must be aligned to cache lines.
     pub aligned_slots: Vec<StackSlot>,
     /// The summary for remarks.
@@ -178,11 +180,12 @@ impl Plan {
             &dependences.checks,
             &dependences.may_carry,
         );
-        costs.decide(iterations, most)?;
+        let least = costs.decide(iterations, most)?;
         let unaligned = |access: &&Access| matches!(access.form, Form::TwoLines(_));
         let summary = Vectorized {
             lanes: ITERATIONS_PER_VECTOR as u32,
             trip_count: known,
+            least_trip_count: least as u32,
             reductions: reductions.len(),
             unaligned_loads: accesses.iter().filter(unaligned).count(),
             alignment_check: !alignment.checks.is_empty(),
@@ -209,6 +212,7 @@ impl Plan {
             counting,
             tail,
             iterations,
+            least,
             aligned_slots: alignment.slots,
             summary,
             shape,
