@@ -41,9 +41,17 @@ pub enum DispatchError {
     /// The function calls no work-item function.
     #[error("{0} is no kernel: it calls no function of `npu` that returns its work-item")]
     NoKernel(String),
-    /// The kernel uses the shadow stack.
-    #[error("{0} has variables in memory (arrays, or variables whose address is used), which a kernel cannot have")]
+    /// The kernel uses the shadow stack in another way than for a frame of constant size.
+    #[error("{0} has variables in memory whose size is not constant, which a kernel cannot have")]
     ShadowStack(String),
+    /// The frames of the lanes of a thread are larger than its part of the shadow stack.
+    #[error("the variables in memory of the lanes of a thread have {needed} bytes; its stack has {available}")]
+    StackSize {
+        /// The bytes of the frames.
+        needed: u32,
+        /// The bytes of the stack.
+        available: u32,
+    },
     /// The kernel calls a function that is a kernel itself.
     #[error("{kernel} calls {callee}, which calls {operation}; only the kernel itself can call it, so inline {callee}")]
     CallsKernel {
@@ -121,6 +129,8 @@ struct Prepared {
     kernel: Function,
     callees: Vec<Function>,
     options: Options,
+    /// The bytes of the frames of all lanes on the shadow stack.
+    frames: u32,
 }
 
 impl Store {
@@ -163,7 +173,7 @@ impl Store {
             })
             .collect();
         let numbers: Vec<usize> = calls.keys().copied().collect();
-        self.divide_stack(instance, &numbers, dispatch.stack_bytes)?;
+        self.divide_stack(instance, &numbers, dispatch.stack_bytes, prepared.frames)?;
         let called = self.module_mut().call_each(function, calls);
         called.map_err(|error| self.call_error(error))?;
         Ok(self.module_mut().write_back()?)
@@ -191,9 +201,6 @@ impl Store {
         if !self.has_thread_stacks() {
             return Err(DispatchError::NoThreadStacks.into());
         }
-        if kernel.uses_stack {
-            return Err(DispatchError::ShadowStack(name_of(item.id)).into());
-        }
         let mut callee = kernel::callees(&kernel.function).filter_map(|id| self.kernels.kernels.get(&id));
         if let Some(callee) = callee.next() {
             let refused = DispatchError::CallsKernel {
@@ -208,7 +215,8 @@ impl Store {
             _ => 1,
         };
         let functions = self.kernels.functions.iter();
-        let kernel = kernel::with_names(&kernel.function, item.id, name_of);
+        let stack_pointer = kernel.stack_pointer;
+        let mut kernel = kernel::with_names(&kernel.function, item.id, name_of);
         let mut options = Options {
             workgroup_size: dispatch.workgroup_size,
             workgroup_bytes: dispatch.workgroup_bytes,
@@ -218,12 +226,18 @@ impl Store {
         if dispatch.lanes.is_none() {
             options.lanes = options.lanes_for(&kernel, dispatch.threads as u32);
         }
+        let mut frames = 0;
+        if let Some(pointer) = stack_pointer {
+            let divided = kernel::divide_frame(&mut kernel, pointer, options.lanes);
+            frames = divided.ok_or_else(|| DispatchError::ShadowStack(name_of(item.id)))?;
+        }
         Ok(Prepared {
             kernel,
             callees: functions
                 .map(|(&id, func)| kernel::with_names(func, id, name_of))
                 .collect(),
             options,
+            frames,
         })
     }
 
@@ -233,6 +247,7 @@ impl Store {
             kernel,
             callees,
             options,
+            ..
         } = prepared;
         let known = self
             .kernels

@@ -112,7 +112,7 @@ impl<'e, 'a, 'm, 'b> Emitter<'e, 'a, 'm, 'b> {
     /// Returns the address of a global's value.
     fn global_cell(&mut self, item: GlobalItem) -> Value {
         if item.thread_local {
-            self.uses.stack = true;
+            self.uses.stack = Some(item.data);
             self.thread_cell(item.data)
         } else {
             self.symbol(item.data)

@@ -11,8 +11,11 @@ use crate::traps;
 use crate::types::{FuncType, ValueType};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{ExternalName, Function, InstBuilder, SourceLoc, Type, UserFuncName, Value, types};
-use cranelift_module::FuncId;
+use cranelift_codegen::ir::{
+    ExternalName, Function, GlobalValue, GlobalValueData, Inst, InstBuilder, InstBuilderBase, InstructionData, Opcode,
+    SourceLoc, Type, UserFuncName, Value, types,
+};
+use cranelift_module::{DataId, FuncId};
 use naplespu_spmd::builtins::{self, Builtin};
 
 /// A function that asks for its work-item.
@@ -26,8 +29,8 @@ pub struct Kernel {
     pub operation: String,
     /// The offset of that call in the binary module, in bytes.
     pub offset: u64,
-    /// Whether it uses the shadow stack, of which each thread has one.
-    pub uses_stack: bool,
+    /// The shadow stack pointer, if the kernel uses it.
+    pub stack_pointer: Option<DataId>,
 }
 
 /// Uses of the work-item in a function during translation.
@@ -35,8 +38,8 @@ pub struct Kernel {
 pub(crate) struct Uses {
     /// The first import of a work-item function that the function calls, and the offset.
     pub first: Option<(String, u64)>,
-    /// Whether the function uses the shadow stack.
-    pub stack: bool,
+    /// The thread-local object that the function uses, which is the shadow stack pointer.
+    pub stack: Option<DataId>,
 }
 
 /// Returns the built-in function of an import. The module may call it with other types.
@@ -113,8 +116,110 @@ pub(crate) fn take(id: FuncId, func: &mut Function, uses: Uses) -> Option<Kernel
         function: std::mem::replace(func, outside),
         operation,
         offset,
-        uses_stack: uses.stack,
+        stack_pointer: uses.stack,
     })
+}
+
+/// The alignment of frames on the shadow stack in bytes.
+const FRAME_ALIGN: u32 = 16;
+
+/// Gives each lane a frame of its own on the shadow stack, above the thread's stack pointer. Returns
+/// the bytes of all frames, or `None` if the kernel does not use the stack pointer as the frame of
+/// a function with a constant size does.
+pub(crate) fn divide_frame(func: &mut Function, pointer: DataId, lanes: u32) -> Option<u32> {
+    func.dfg.resolve_all_aliases();
+    let insts: Vec<Inst> = func
+        .layout
+        .blocks()
+        .flat_map(|block| func.layout.block_insts(block))
+        .collect();
+    let is_cell = |value: Value| {
+        let inst = func.dfg.value_def(value).inst()?;
+        match func.dfg.insts[inst] {
+            InstructionData::UnaryGlobalValue { global_value, .. } => {
+                names_data(func, global_value, pointer).then_some(())
+            }
+            _ => None,
+        }
+    };
+    let (mut loads, mut stores) = (Vec::new(), Vec::new());
+    for &inst in &insts {
+        match func.dfg.insts[inst] {
+            InstructionData::Load { arg, .. } if is_cell(arg).is_some() => loads.push(inst),
+            InstructionData::Store { args, .. } if is_cell(args[1]).is_some() => stores.push(inst),
+            _ if func.dfg.inst_values(inst).any(|value| is_cell(value).is_some()) => return None,
+            _ => {}
+        }
+    }
+    let &[load] = &loads[..] else {
+        return None;
+    };
+    let position = |inst: Inst| insts.iter().position(|&other| other == inst);
+    let is_first = func.layout.inst_block(load) == func.layout.entry_block()
+        && stores.iter().all(|&store| position(load) < position(store));
+    if !is_first {
+        return None;
+    }
+    let old = func.dfg.first_result(load);
+    let mut frame = 0;
+    for &inst in &insts {
+        if !func.dfg.inst_values(inst).any(|value| value == old) || stores.contains(&inst) {
+            continue;
+        }
+        let InstructionData::Binary { opcode, args: [x, y] } = func.dfg.insts[inst] else {
+            return None;
+        };
+        let constant = func
+            .dfg
+            .value_def(y)
+            .inst()
+            .and_then(|inst| match func.dfg.insts[inst] {
+                InstructionData::UnaryImm {
+                    opcode: Opcode::Iconst,
+                    imm,
+                } => Some(imm.bits() as i32),
+                _ => None,
+            })?;
+        let bytes = match opcode {
+            Opcode::Isub if x == old => constant,
+            Opcode::Iadd if x == old => constant.checked_neg()?,
+            _ => return None,
+        };
+        frame = frame.max(u32::try_from(bytes).ok()?.checked_next_multiple_of(FRAME_ALIGN)?);
+    }
+    let all = frame.checked_mul(lanes)?;
+    let mut cursor = FuncCursor::new(func).after_inst(load);
+    cursor.use_srcloc(load);
+    let data = cursor.func.dfg.insts[load];
+    let (copy, dfg) = cursor.ins().build(data, types::I32);
+    let base = dfg.first_result(copy);
+    let lane = builtins::import(cursor.func, "lane_id", Builtin::LaneId);
+    let lane = cursor.ins().call(lane, &[]);
+    let lane = cursor.func.dfg.first_result(lane);
+    let [frame, above] = [frame, all].map(|bytes| cursor.ins().iconst(types::I32, i64::from(bytes)));
+    let distance = cursor.ins().imul(lane, frame);
+    let top = cursor.ins().iadd(base, above);
+    let own = cursor.ins().isub(top, distance);
+    func.dfg.clear_results(load);
+    func.dfg.change_to_alias(old, own);
+    for inst in stores.into_iter().chain([load]) {
+        func.layout.remove_inst(inst);
+    }
+    func.dfg.resolve_all_aliases();
+    Some(all)
+}
+
+/// Returns whether a global value is the address of a data object.
+fn names_data(func: &Function, global: GlobalValue, data: DataId) -> bool {
+    let GlobalValueData::Symbol {
+        name: ExternalName::User(key),
+        ..
+    } = &func.global_values[global]
+    else {
+        return false;
+    };
+    let name = func.params.user_named_funcs().get(*key);
+    name.is_some_and(|name| name.namespace == 1 && name.index == data.as_u32())
 }
 
 /// Gives a function and its callees the names of a CLIF text, which `naplespu-spmd` uses. `name_of`

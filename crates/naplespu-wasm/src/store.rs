@@ -448,23 +448,33 @@ impl Store {
         threads: &[usize],
         stack_bytes: u32,
     ) -> std::result::Result<Vec<Vec<Value>>, CallError> {
-        self.divide_stack(instance, threads, stack_bytes)?;
+        self.divide_stack(instance, threads, stack_bytes, 0)?;
         self.call_on_threads(item, args, threads)
     }
 
-    /// Gives each thread its part of the shadow stack of an instance.
+    /// Gives each thread its part of the shadow stack of an instance, below `frames` bytes for its
+    /// lanes.
     pub(crate) fn divide_stack(
         &mut self,
         instance: &Instance,
         threads: &[usize],
         stack_bytes: u32,
+        frames: u32,
     ) -> std::result::Result<(), CallError> {
         if let Some((global, first)) = instance.stack_pointer {
             let part = stack_bytes / u32::try_from(threads.len().max(1)).unwrap_or(u32::MAX);
             let part = part & !(STACK_ALIGN - 1);
+            if frames > part {
+                let refused = DispatchError::StackSize {
+                    needed: frames,
+                    available: part,
+                };
+                return Err(refused.into());
+            }
             for (&thread, number) in threads.iter().zip(0..) {
                 if let Some(address) = self.module.tls_address(global.data, thread) {
-                    self.module.write_word(address, first.saturating_sub(part * number))?;
+                    self.module
+                        .write_word(address, first.saturating_sub(part * number + frames))?;
                 }
             }
         }
