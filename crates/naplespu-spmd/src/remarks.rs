@@ -234,6 +234,9 @@ enum Cost {
     Lanes,
 }
 
+/// A line of a report, with its cost and the number of loops around it.
+type Ranked = ((Cost, usize), String);
+
 impl Matter {
     /// Returns the instruction and the shape of its operand, without the outcome.
     fn subject(&self) -> String {
@@ -377,7 +380,7 @@ pub fn report(remarks: &[Remark], place: impl Fn(SourceLoc) -> String) -> String
         let key = (remark.function.as_str(), remark.inst, is_loop);
         merged.entry(key).or_default().push(remark);
     }
-    let mut places: BTreeMap<u32, Vec<((Cost, usize), String)>> = BTreeMap::new();
+    let mut places: BTreeMap<u32, Vec<Ranked>> = BTreeMap::new();
     for mut versions in merged.into_values() {
         versions.sort_by_key(|one| (!one.version.row, !one.version.all_lanes));
         let Some(first) = versions.first() else {

@@ -161,7 +161,7 @@ pub(crate) fn divide_frame(func: &mut Function, pointer: DataId, lanes: u32) -> 
         return None;
     }
     let old = func.dfg.first_result(load);
-    let mut frame = 0;
+    let (mut frame, mut aligned) = (0, Vec::new());
     for &inst in &insts {
         if !func.dfg.inst_values(inst).any(|value| value == old) || stores.contains(&inst) {
             continue;
@@ -183,6 +183,11 @@ pub(crate) fn divide_frame(func: &mut Function, pointer: DataId, lanes: u32) -> 
         let bytes = match opcode {
             Opcode::Isub if x == old => constant,
             Opcode::Iadd if x == old => constant.checked_neg()?,
+            // A test of alignment.
+            Opcode::Band if x == old && (0..FRAME_ALIGN.cast_signed()).contains(&constant) => {
+                aligned.push(inst);
+                continue;
+            }
             _ => return None,
         };
         frame = frame.max(u32::try_from(bytes).ok()?.checked_next_multiple_of(FRAME_ALIGN)?);
@@ -200,6 +205,12 @@ pub(crate) fn divide_frame(func: &mut Function, pointer: DataId, lanes: u32) -> 
     let distance = cursor.ins().imul(lane, frame);
     let top = cursor.ins().iadd(base, above);
     let own = cursor.ins().isub(top, distance);
+    for inst in aligned {
+        func.dfg.insts[inst] = InstructionData::UnaryImm {
+            opcode: Opcode::Iconst,
+            imm: 0.into(),
+        };
+    }
     func.dfg.clear_results(load);
     func.dfg.change_to_alias(old, own);
     for inst in stores.into_iter().chain([load]) {
