@@ -16,7 +16,7 @@ use cranelift_module::FuncId;
 use cranelift_naplespu::abi::sig::SigInfo;
 use naplespu_object::front::Target;
 use npu_sim::{Deadlock, Halt, Schedule, Stop, THREADS};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A thread of a call.
 #[derive(Debug)]
@@ -113,12 +113,33 @@ impl NpuModule {
         if threads == [0] {
             return Ok(vec![self.call(func, args)?]);
         }
+        let args = vec![args.to_vec(); threads.len()];
+        self.call_each(func, threads.into_iter().zip(args).collect())
+    }
+
+    /// Calls a function on hardware threads, each with its own arguments. The results are in the
+    /// order of the numbers.
+    ///
+    /// # Errors
+    ///
+    /// See [`NpuModule::call_threads`].
+    pub fn call_each(
+        &mut self,
+        func: FuncId,
+        threads: BTreeMap<usize, Vec<DataValue>>,
+    ) -> Result<Vec<Vec<DataValue>>, RunError> {
+        let available = self.machine.threads();
+        let asked = threads.last_key_value().map_or(0, |(&last, _)| last.saturating_add(1));
+        if asked == 0 || asked > available {
+            return Err(RunError::Threads { asked, available });
+        }
         let options = RunOptions {
             schedule: self.schedule.clone(),
             limit: self.step_limit,
             timed: self.timed.as_ref().map(Timed::again),
         };
-        let mut run = self.begin(func, threads.clone(), vec![args.to_vec(); threads.len()], options)?;
+        let (numbers, args) = threads.into_iter().unzip();
+        let mut run = self.begin(func, numbers, args, options)?;
         let over = self.advance(&mut run, u64::MAX);
         self.steps = self.executed(&run).map(|(_, instructions)| instructions).sum();
         let results = over.and_then(|_| self.finish(&run));

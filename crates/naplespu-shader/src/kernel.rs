@@ -2,7 +2,6 @@
 
 use crate::module::Binding;
 use cranelift_codegen::ir::Function;
-use naplespu_spmd::LANE_COUNTS;
 use std::collections::BTreeMap;
 
 /// Options of the translation.
@@ -50,15 +49,8 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Returns the least lanes, from those of the kernel on, with which the threads of a core
-    /// execute a work-group at once, if the kernel needs that: it has barriers or workgroup memory.
-    /// Returns the lanes of the kernel if no number of lanes is enough.
+    /// See [`naplespu_spmd::Options::lanes_for`].
     pub(crate) fn lanes_for(&self, threads: u32) -> u32 {
-        if !naplespu_spmd::needs_group(&self.function, &self.spmd_options()) {
-            return self.lanes;
-        }
-        let items: u64 = self.workgroup_size.iter().map(|&size| u64::from(size)).product();
-        let enough = |lanes: &u32| *lanes >= self.lanes && u64::from(*lanes) * u64::from(threads) >= items;
-        LANE_COUNTS.into_iter().find(enough).unwrap_or(self.lanes)
+        self.spmd_options().lanes_for(&self.function, threads)
     }
 }

@@ -158,6 +158,18 @@ impl Kernel {
         }
     }
 
+    /// Returns what became of the instructions of the entry point, with lines of the source as
+    /// locations (for SPIR-V, offsets).
+    ///
+    /// # Errors
+    ///
+    /// See [`naplespu_spmd::Error`].
+    pub fn remarks(&self) -> Result<Vec<naplespu_spmd::Remark>, naplespu_spmd::Error> {
+        let library = crate::math::library();
+        let explained = naplespu_spmd::compile_explained(&self.function, library, &self.spmd_options());
+        explained.map(|(_, remarks)| remarks)
+    }
+
     /// Returns the dispatch function, followed by vector versions of the functions that it calls.
     ///
     /// # Errors

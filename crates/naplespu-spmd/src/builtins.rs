@@ -158,7 +158,7 @@ impl Builtin {
 }
 
 /// Declares a built-in function in a function. `name` is its name without [`PREFIX`].
-pub(crate) fn import(func: &mut Function, name: &str, builtin: Builtin) -> FuncRef {
+pub fn import(func: &mut Function, name: &str, builtin: Builtin) -> FuncRef {
     let (params, result) = builtin.signature();
     let mut signature = Signature::new(CallConv::SystemV);
     signature.params.extend(params.into_iter().map(AbiParam::new));

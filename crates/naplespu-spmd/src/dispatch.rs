@@ -11,6 +11,7 @@ use crate::linearize::Flow;
 use crate::normalize;
 use crate::options::Options;
 use crate::ranges::{MAX_DEPTH, Ranges, Row};
+use crate::remarks::{BranchOutcome, Condition, Matter, Remarks, TrapOutcome, Version};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
@@ -65,7 +66,7 @@ struct Frame {
 }
 
 /// Returns the dispatch function of a kernel, still for one work-item at a time in each lane.
-pub fn expand(kernel: &Function, options: &Options) -> Result<Function, Error> {
+pub fn expand(kernel: &Function, options: &Options, remarks: &mut Remarks) -> Result<Function, Error> {
     check(kernel, options)?;
     let mut func = kernel.clone();
     // Irreducible control flow is refused later, if there are lanes.
@@ -80,6 +81,7 @@ pub fn expand(kernel: &Function, options: &Options) -> Result<Function, Error> {
             expected: "an entry block",
         });
     };
+    remarks.own = Some((func.layout.blocks().collect(), all_insts(&func).into_iter().collect()));
     let old_params = func.dfg.block_params(body).to_vec();
     func.dfg.detach_block_params(body);
     let entry = func.dfg.make_block();
@@ -105,7 +107,7 @@ pub fn expand(kernel: &Function, options: &Options) -> Result<Function, Error> {
     let rows = loops.rows(entry, &extra)?;
     let (units, frame) = loops.units(&rows, body, rows.row_units, rows.next_y, false)?;
     let checked = match &flow {
-        Some(flow) => loops.checked_row(&rows, flow, units)?,
+        Some(flow) => loops.checked_row(&rows, flow, units, remarks)?,
         None => None,
     };
     if checked.is_none() {
@@ -383,7 +385,13 @@ impl Loops<'_> {
     /// attempt(groups): brif checks hold in these groups, checked, retry
     /// retry:           brif groups == last_group, rest, attempt(last_group)
     /// ```
-    fn checked_row(&mut self, rows: &Rows, flow: &Flow, rest: Block) -> Result<Option<Checked>, Error> {
+    fn checked_row(
+        &mut self,
+        rows: &Rows,
+        flow: &Flow,
+        rest: Block,
+        remarks: &mut Remarks,
+    ) -> Result<Option<Checked>, Error> {
         let body = &flow.order;
         let insts: Vec<Inst> = body
             .iter()
@@ -407,17 +415,18 @@ impl Loops<'_> {
         let mut sides: Vec<(Inst, usize)> = Vec::new();
         let mut ranges = Ranges::new(self.func, flow, self.options, row, attempt);
         for &block in body {
-            let Some(branch) = ranges.func.layout.last_inst(block) else {
-                continue;
-            };
-            let InstructionData::Brif { arg, .. } = ranges.func.dfg.insts[branch] else {
-                continue;
-            };
-            for (side, truth) in [true, false].into_iter().enumerate() {
-                if let Some(found) = ranges.holds(arg, truth, block, MAX_DEPTH) {
-                    needs.extend(found);
-                    sides.push((branch, side));
-                    break;
+            for inst in ranges.func.layout.block_insts(block).collect::<Vec<_>>() {
+                let (arg, sides_of_inst): (Value, &[bool]) = match ranges.func.dfg.insts[inst] {
+                    InstructionData::Brif { arg, .. } => (arg, &[true, false]),
+                    InstructionData::CondTrap { opcode, arg, .. } => (arg, &[opcode == Opcode::Trapz]),
+                    _ => continue,
+                };
+                for (side, &truth) in sides_of_inst.iter().enumerate() {
+                    if let Some(found) = ranges.holds(arg, truth, block, MAX_DEPTH) {
+                        needs.extend(found);
+                        sides.push((inst, side));
+                        break;
+                    }
                 }
             }
         }
@@ -447,13 +456,33 @@ impl Loops<'_> {
         cursor.ins().jump(attempt, &[count_x.into()]);
 
         let copy = copy(self.func, body);
-        for (branch, side) in sides {
-            let branch = copy.insts[&branch];
-            if let InstructionData::Brif { blocks, .. } = self.func.dfg.insts[branch] {
-                self.func.dfg.insts[branch] = InstructionData::Jump {
-                    opcode: Opcode::Jump,
-                    destination: blocks[side],
-                };
+        remarks.copied(&copy, true);
+        for (inst, side) in sides {
+            let around = self.func.layout.inst_block(inst).into_iter();
+            let loops = around.flat_map(|block| flow.loops_of(block)).count();
+            let matter = match self.func.dfg.insts[inst] {
+                InstructionData::CondTrap { .. } => Matter::Trap(TrapOutcome::Hoisted),
+                _ => Matter::Branch {
+                    condition: Condition::Bound,
+                    outcome: BranchOutcome::Hoisted,
+                },
+            };
+            let version = Version {
+                row: true,
+                all_lanes: false,
+            };
+            remarks.add(self.func, inst, loops, version, matter);
+            let copied = copy.insts[&inst];
+            match self.func.dfg.insts[copied] {
+                InstructionData::Brif { blocks, .. } => {
+                    self.func.dfg.insts[copied] = InstructionData::Jump {
+                        opcode: Opcode::Jump,
+                        destination: blocks[side],
+                    };
+                }
+                _ => {
+                    self.func.layout.remove_inst(copied);
+                }
             }
         }
         let end = FuncCursor::new(self.func)

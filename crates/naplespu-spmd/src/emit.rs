@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::linearize::Flow;
 use crate::names::external_name;
 use crate::options::Options;
+use crate::remarks::Remarks;
 use crate::{builtins, facts, normalize, slots, versions};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
@@ -39,10 +40,11 @@ pub fn vectorize(
     mut func: Function,
     callees: &Callees<'_>,
     options: &Options,
+    remarks: &mut Remarks,
 ) -> Result<(Function, Vec<Vec<u8>>), Error> {
     slots::run(&mut func, options.lanes)?;
     let name = func.name.clone();
-    emit(func, callees, options, Form::Uniform, name)
+    emit(func, (callees, options), Form::Uniform, name, remarks)
 }
 
 /// Returns the vector version of a callee: each parameter and result is the vectors of all lanes.
@@ -50,14 +52,15 @@ pub fn vectorize_callee(
     func: &Function,
     callees: &Callees<'_>,
     options: &Options,
+    remarks: &mut Remarks,
 ) -> Result<(Function, Vec<Vec<u8>>), Error> {
     let name = vector_name(&crate::names::name(func), options.lanes);
     emit(
         func.clone(),
-        callees,
-        options,
+        (callees, options),
         Form::Lanes,
         UserFuncName::testcase(name),
+        remarks,
     )
 }
 
@@ -104,10 +107,10 @@ pub fn callee_name(func: &Function, inst: Inst) -> Option<Vec<u8>> {
 
 fn emit(
     mut func: Function,
-    callees: &Callees<'_>,
-    options: &Options,
+    (callees, options): (&Callees<'_>, &Options),
     params: Form,
     name: UserFuncName,
+    remarks: &mut Remarks,
 ) -> Result<(Function, Vec<Vec<u8>>), Error> {
     normalize::run(&mut func)?;
     let is_pure_call = |func: &Function, inst: Inst| match callee_name(func, inst) {
@@ -116,12 +119,12 @@ fn emit(
         None => false,
     };
     if params == Form::Uniform {
-        versions::run(&mut func, is_pure_call)?;
+        versions::run(&mut func, is_pure_call, remarks)?;
         normalize::run(&mut func)?;
     }
     let flow = Flow::new(&func);
     let divergence = Divergence::new(&func, &flow, params, |inst| is_pure_call(&func, inst));
-    let alignment = facts::alignment(&func, &flow.order, options);
+    let alignment = facts::alignment(&func, &flow.order, options, facts::ALIGN_OF_LANE_0);
     let mut new = func.clone();
     new.layout = Layout::new();
     new.name = name;
@@ -153,6 +156,7 @@ fn emit(
         slots: Vec::new(),
         called: BTreeSet::new(),
         imports: BTreeMap::new(),
+        remarks,
     };
     emitter.run()?;
     let called = std::mem::take(&mut emitter.called);
@@ -242,6 +246,7 @@ pub struct Emitter<'a> {
     pub called: BTreeSet<Vec<u8>>,
     /// Declared vector versions.
     pub imports: BTreeMap<Vec<u8>, cranelift_codegen::ir::FuncRef>,
+    pub remarks: &'a mut Remarks,
 }
 
 impl Emitter<'_> {
@@ -261,6 +266,7 @@ impl Emitter<'_> {
             self.load_mask(block);
             self.skip_if_empty(block)?;
             self.reset_inner(self.flow.starts(block), block)?;
+            self.explain_loop(block);
             let params = self.old.dfg.block_params(block).to_vec();
             for param in params {
                 self.update_left(param)?;
@@ -482,6 +488,9 @@ impl Emitter<'_> {
 
     fn terminator(&mut self, inst: Inst) -> Result<(), Error> {
         let block = self.block;
+        if let InstructionData::Brif { arg, .. } | InstructionData::BranchTable { arg, .. } = self.old.dfg.insts[inst] {
+            self.explain_branch(inst, arg);
+        }
         let waiting = self.waiting.get(&block).cloned().unwrap_or_default();
         let mask = self.mask.clone();
         match self.old.dfg.insts[inst] {

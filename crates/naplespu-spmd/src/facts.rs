@@ -5,6 +5,9 @@ use crate::options::Options;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, ValueDef, types};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Alignment of the number of lane 0.
+pub const ALIGN_OF_LANE_0: u32 = MAX_ALIGN;
+
 /// Alignment of zero, and the largest alignment that is recorded.
 const MAX_ALIGN: u32 = 1 << 16;
 
@@ -93,9 +96,10 @@ fn is_boolean(func: &Function, inst: Inst, booleans: &BTreeSet<Value>) -> bool {
     }
 }
 
-/// Returns the alignment of each value in bytes. For values that are consecutive or strided, this
-/// is the alignment of lane 0.
-pub fn alignment(func: &Function, order: &[Block], options: &Options) -> BTreeMap<Value, u32> {
+/// Returns the alignment of each value in bytes, if that of the lane number is `of_lane`. With that
+/// of lane 0, [`ALIGN_OF_LANE_0`], the alignment of values that are consecutive or strided is that
+/// of lane 0.
+pub fn alignment(func: &Function, order: &[Block], options: &Options, of_lane: u32) -> BTreeMap<Value, u32> {
     let incoming = incoming(func);
     let mut known: BTreeMap<Value, u32> = BTreeMap::new();
     for (index, &param) in order
@@ -124,7 +128,9 @@ pub fn alignment(func: &Function, order: &[Block], options: &Options) -> BTreeMa
             }
             for inst in func.layout.block_insts(block) {
                 if let Some(&result) = func.dfg.inst_results(inst).first() {
-                    let align = of_inst(func, inst, |value| known.get(&value).copied().unwrap_or(MAX_ALIGN));
+                    let align = of_inst(func, inst, of_lane, |value| {
+                        known.get(&value).copied().unwrap_or(MAX_ALIGN)
+                    });
                     changed |= known.insert(result, align) != Some(align);
                 }
             }
@@ -135,7 +141,7 @@ pub fn alignment(func: &Function, order: &[Block], options: &Options) -> BTreeMa
     }
 }
 
-fn of_inst(func: &Function, inst: Inst, of: impl Fn(Value) -> u32) -> u32 {
+fn of_inst(func: &Function, inst: Inst, of_lane: u32, of: impl Fn(Value) -> u32) -> u32 {
     let args = func.dfg.inst_args(inst);
     let power = |value: i64| {
         if value == 0 {
@@ -163,7 +169,7 @@ fn of_inst(func: &Function, inst: Inst, of: impl Fn(Value) -> u32) -> u32 {
         InstructionData::Ternary {
             opcode: Opcode::Select, ..
         } => of(args[1]).min(of(args[2])),
-        InstructionData::Call { .. } if matches!(builtins::called(func, inst), Some(Ok(Builtin::LaneId))) => MAX_ALIGN,
+        InstructionData::Call { .. } if matches!(builtins::called(func, inst), Some(Ok(Builtin::LaneId))) => of_lane,
         _ => 1,
     }
 }

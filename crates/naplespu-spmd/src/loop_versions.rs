@@ -12,6 +12,7 @@
 use crate::copy::copy;
 use crate::divergence::Divergence;
 use crate::linearize::Flow;
+use crate::remarks::Remarks;
 use crate::versions::{self, MAX_DEPTH};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Block, BlockArg, Function, InstBuilder, InstructionData};
@@ -79,9 +80,17 @@ impl BoundedLoop {
     }
 
     /// Adds the version, and records the headers of both loops in `done`.
-    pub fn copy(&self, func: &mut Function, all_known: cranelift_codegen::ir::FuncRef, done: &mut BTreeSet<Block>) {
+    pub fn copy(
+        &self,
+        func: &mut Function,
+        all_known: cranelift_codegen::ir::FuncRef,
+        done: &mut BTreeSet<Block>,
+        remarks: &mut Remarks,
+    ) {
         let copy = copy(func, &self.blocks);
+        remarks.copied(&copy, false);
         let first = copy.blocks[&self.header];
+        remarks.all_lanes_loops.insert(first);
         done.extend([self.header, first]);
         let (Some(enter), Some(test)) = (func.layout.last_inst(self.preheader), func.layout.last_inst(first)) else {
             return;

@@ -7,6 +7,7 @@
 use crate::divergence::Form;
 use crate::emit::{ALL_LANES, Emitter, LANES, Parts};
 use crate::error::Error;
+use crate::remarks::{AccessOutcome, Reason};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Inst, InstBuilder, InstructionData, MemFlagsData, Opcode, Type, Value, types};
 use npu_mc::machine::{SCRATCHPAD_SPACE, SCRATCHPAD_SPACE_DOC};
@@ -17,7 +18,7 @@ const LINE: i32 = 64;
 
 /// The memory of an access.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Space {
+pub enum Space {
     Main,
     Scratchpad,
 }
@@ -44,19 +45,32 @@ impl Emitter<'_> {
             InstructionData::Store { args, offset, .. } => (args[1], Some(args[0]), i32::from(offset)),
             _ => return Err(self.internal("a load or store")),
         };
+        let accessed = value.unwrap_or_else(|| old.dfg.first_result(inst));
         let uniform_value = value.is_none_or(|value| self.form(value) == Form::Uniform);
         if self.form(address) == Form::Uniform && uniform_value {
+            self.explain_access(inst, address, AccessOutcome::Scalar);
             let values = self.scalar_copy(inst)?;
             for (&result, value) in old.dfg.inst_results(inst).iter().zip(values) {
                 self.define(result, smallvec![value])?;
             }
             return Ok(());
         }
-        let accessed = value.unwrap_or_else(|| old.dfg.first_result(inst));
         let plain = matches!(data.opcode(), Opcode::Load | Opcode::Store);
         let is_word = matches!(old.dfg.value_type(accessed), types::I32 | types::F32);
         let flags = data.memflags().map(|flags| old.dfg.mem_flags[flags]);
-        let (Some(flags), true) = (flags, plain && is_word && self.form(address) != Form::Uniform) else {
+        let aligned = flags.is_some_and(|flags| flags.aligned()) || self.is_word_aligned(address, offset);
+        let (Some(flags), true) = (
+            flags,
+            plain && is_word && aligned && self.form(address) != Form::Uniform,
+        ) else {
+            let reason = if self.form(address) == Form::Uniform {
+                Reason::OneAddress
+            } else if plain && is_word {
+                Reason::NotAligned
+            } else {
+                Reason::NotWord
+            };
+            self.explain_access(inst, address, AccessOutcome::Lanes(reason));
             return self.lane_loop(inst);
         };
         let word = Word {
@@ -68,14 +82,24 @@ impl Emitter<'_> {
             value,
         };
         let consecutive = self.form(address) == Form::Linear(4);
+        let aligned = self.line_aligned(&word);
+        let outcome = match (word.value, word.space) {
+            (None, Space::Scratchpad) if consecutive => AccessOutcome::Vector,
+            (Some(_), Space::Scratchpad) if consecutive => self.vector_store(),
+            (_, Space::Scratchpad) => AccessOutcome::Gather,
+            (None, Space::Main) if consecutive && aligned => AccessOutcome::Vector,
+            (None, Space::Main) if consecutive => AccessOutcome::TwoLines,
+            (Some(_), Space::Main) if consecutive && aligned => self.vector_store(),
+            (Some(_), Space::Main) if consecutive => AccessOutcome::Lanes(Reason::UnalignedStore),
+            (_, Space::Main) => AccessOutcome::Lanes(Reason::NotConsecutive),
+        };
+        self.explain_access(inst, address, outcome);
         let vectors = match (word.value, word.space) {
             (None, Space::Scratchpad) => Some(self.load_scratchpad(&word, consecutive)?),
             (None, Space::Main) if consecutive => Some(self.load_consecutive(&word)?),
             (None, Space::Main) => Some(self.gather(&word)?),
             (Some(value), Space::Scratchpad) => self.store_scratchpad(&word, value, consecutive)?,
-            (Some(value), Space::Main) if consecutive && self.line_aligned(&word) => {
-                self.store_consecutive(&word, value)?
-            }
+            (Some(value), Space::Main) if consecutive && aligned => self.store_consecutive(&word, value)?,
             (Some(value), Space::Main) => self.scatter(&word, value)?,
         };
         match vectors {
@@ -84,7 +108,15 @@ impl Emitter<'_> {
         }
     }
 
-    fn space(&self, flags: MemFlagsData) -> Space {
+    fn vector_store(&self) -> AccessOutcome {
+        match self.mask {
+            Some(_) => AccessOutcome::MaskedVector,
+            None => AccessOutcome::Vector,
+        }
+    }
+
+    /// Returns the memory of an access with these flags.
+    pub fn space(&self, flags: MemFlagsData) -> Space {
         let id = flags
             .alias_region()
             .map(|region| self.old.dfg.alias_regions[region].user_id);
@@ -93,6 +125,14 @@ impl Emitter<'_> {
         } else {
             Space::Main
         }
+    }
+
+    /// Returns whether the addresses of all lanes, which are consecutive or strided, are known to be
+    /// multiples of a word.
+    fn is_word_aligned(&self, address: Value, offset: i32) -> bool {
+        let of_lane_0 = self.alignment.get(&address).copied().unwrap_or(1);
+        let steps = matches!(self.form(address), Form::Linear(stride) if stride % 4 == 0);
+        of_lane_0 >= 4 && steps && offset % 4 == 0
     }
 
     /// Returns whether lane 0 is at the start of a cache line.

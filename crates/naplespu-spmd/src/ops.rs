@@ -4,6 +4,7 @@ use crate::convert::Division;
 use crate::divergence::{Form, lanes_type};
 use crate::emit::{ALL_LANES, Emitter, LANES, Parts, callee_name, is_uniform_intrinsic};
 use crate::error::Error;
+use crate::remarks::{AccessOutcome, CallOutcome, OperationOutcome, Reason, is_division};
 use crate::{builtins, facts};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
@@ -37,7 +38,16 @@ impl Emitter<'_> {
             | Opcode::Sload16
             | Opcode::Istore8
             | Opcode::Istore16 => return self.access(inst),
-            Opcode::AtomicRmw | Opcode::AtomicCas | Opcode::AtomicStore => return self.lane_loop(inst),
+            Opcode::AtomicRmw | Opcode::AtomicCas | Opcode::AtomicStore => {
+                // The address is the first operand of all but a store.
+                let args = old.dfg.inst_args(inst);
+                let address = args[usize::from(opcode == Opcode::AtomicStore)];
+                self.explain_access(inst, address, AccessOutcome::Lanes(Reason::Atomic));
+                return self.lane_loop(inst);
+            }
+            Opcode::Trapz | Opcode::Trapnz if self.form(old.dfg.inst_args(inst)[0]) != Form::Uniform => {
+                return self.trap_if_any(inst);
+            }
             _ => {}
         }
         let results = old.dfg.inst_results(inst).to_vec();
@@ -47,6 +57,11 @@ impl Emitter<'_> {
         // A call for effect is executed by each work-item.
         let once = !opcode.is_call() || callee_name(old, inst).is_some_and(|name| is_uniform_intrinsic(&name));
         if !results.is_empty() && results.iter().all(scalar) || results.is_empty() && uniform_args && once {
+            if opcode.is_call() {
+                self.explain_call(inst, CallOutcome::Scalar);
+            } else if is_division(opcode) {
+                self.explain_operation(inst, OperationOutcome::Scalar);
+            }
             let values = self.scalar_copy(inst)?;
             for (result, value) in results.into_iter().zip(values) {
                 self.define(result, smallvec![value])?;
@@ -56,12 +71,22 @@ impl Emitter<'_> {
         if opcode == Opcode::Call {
             return self.call(inst);
         }
+        if opcode.is_call() {
+            self.explain_call(inst, CallOutcome::Lanes);
+        }
         let &[result] = &results[..] else {
             return self.lane_loop(inst);
         };
         match self.vector_form(inst, result)? {
             Some(parts) => self.define(result, parts),
-            None => self.lane_loop(inst),
+            None => {
+                if opcode == Opcode::AtomicLoad {
+                    self.explain_access(inst, args[0], AccessOutcome::Lanes(Reason::Atomic));
+                } else if !opcode.is_call() {
+                    self.explain_operation(inst, OperationOutcome::Lanes);
+                }
+                self.lane_loop(inst)
+            }
         }
     }
 
@@ -93,6 +118,22 @@ impl Emitter<'_> {
         dfg.inst_results(new).to_vec()
     }
 
+    /// Traps if an active lane does.
+    fn trap_if_any(&mut self, inst: Inst) -> Result<(), Error> {
+        let InstructionData::CondTrap { opcode, arg, code } = self.old.dfg.insts[inst] else {
+            return Err(self.internal("a conditional trap"));
+        };
+        self.explain_trap(inst);
+        let set = self.condition(arg)?;
+        let lanes = match opcode {
+            Opcode::Trapz => self.and_not_mask(self.mask.clone().as_ref(), &set),
+            _ => self.and_mask(self.mask.clone().as_ref(), &set),
+        };
+        let any = self.any(&lanes);
+        self.builder.ins().trapnz(any, code);
+        Ok(())
+    }
+
     fn call(&mut self, inst: Inst) -> Result<(), Error> {
         let name = callee_name(self.old, inst);
         let InstructionData::Call { func_ref, .. } = self.old.dfg.insts[inst] else {
@@ -102,6 +143,7 @@ impl Emitter<'_> {
         let known = name.as_ref().and_then(|name| self.callees.get(name)).copied();
         match (name, known) {
             (Some(name), Some(callee)) if crate::emit::is_pure(callee, self.callees) => {
+                self.explain_call(inst, CallOutcome::Vector);
                 let callee = self.vector_callee(&name, &signature)?;
                 let mut args = Vec::new();
                 for arg in self.old.dfg.inst_args(inst).to_vec() {
@@ -115,7 +157,10 @@ impl Emitter<'_> {
                 }
                 Ok(())
             }
-            _ => self.lane_loop(inst),
+            _ => {
+                self.explain_call(inst, CallOutcome::Lanes);
+                self.lane_loop(inst)
+            }
         }
     }
 
@@ -200,8 +245,10 @@ impl Emitter<'_> {
                         return Ok(None);
                     }
                     let wanted = Division::of(opcode);
+                    self.explain_operation(inst, OperationOutcome::Reciprocal);
                     return self.divide_unsigned(args[0], args[1], wanted).map(Some);
                 };
+                self.explain_operation(inst, OperationOutcome::Shift);
                 let vectors = self.vectors(args[0])?;
                 let shift = self
                     .builder
@@ -215,6 +262,7 @@ impl Emitter<'_> {
                 return Ok(Some(vectors.iter().map(|&lanes| part(self, lanes)).collect()));
             }
             Opcode::Sdiv | Opcode::Srem if ty == types::I32 && self.form(args[1]) == Form::Uniform => {
+                self.explain_operation(inst, OperationOutcome::Reciprocal);
                 return self.divide_signed(args[0], args[1], Division::of(opcode)).map(Some);
             }
             _ => return Ok(None),

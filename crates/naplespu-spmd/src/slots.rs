@@ -91,7 +91,7 @@ impl Pointers {
             lanes: 1,
             alignment: Vec::new(),
         };
-        let alignment = facts::alignment(func, &order, &options);
+        let alignment = facts::alignment(func, &order, &options, 1);
         let is_word_offset = |value: &Value| alignment.get(value).is_some_and(|&align| align >= WORD);
         loop {
             let before = of.len();

@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::linearize::Flow;
 use crate::loop_versions::BoundedLoop;
 use crate::normalize;
+use crate::remarks::{BranchOutcome, Condition, Matter, Remarks, Version};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Block, BlockArg, FuncRef, Function, Inst, InstBuilder, InstructionData, Opcode, Value};
@@ -32,7 +33,7 @@ const MAX_GROWTH: usize = 2000;
 pub const MAX_DEPTH: u32 = 8;
 
 /// Adds versions to a normalized function.
-pub fn run(func: &mut Function, is_pure: impl Fn(&Function, Inst) -> bool) -> Result<(), Error> {
+pub fn run(func: &mut Function, is_pure: impl Fn(&Function, Inst) -> bool, remarks: &mut Remarks) -> Result<(), Error> {
     let mut growth = 0;
     let mut done = BTreeSet::new();
     let mut all_known = None;
@@ -50,7 +51,7 @@ pub fn run(func: &mut Function, is_pure: impl Fn(&Function, Inst) -> bool) -> Re
         if let Some(found) = flow.order.iter().filter(is_new).find_map(bounded) {
             growth += found.size;
             let callee = *all_known.get_or_insert_with(|| import(func));
-            found.copy(func, callee, &mut done);
+            found.copy(func, callee, &mut done, remarks);
             normalize::run(func)?;
             continue;
         }
@@ -60,7 +61,8 @@ pub fn run(func: &mut Function, is_pure: impl Fn(&Function, Inst) -> bool) -> Re
         };
         growth += region.size;
         let callee = *all_known.get_or_insert_with(|| import(func));
-        done.insert(region.copy(func, callee));
+        region.explain(func, &flow, remarks);
+        done.insert(region.copy(func, callee, remarks));
         done.insert(region.branch);
     }
     Ok(())
@@ -131,9 +133,25 @@ impl Region {
         })
     }
 
+    /// Adds a remark about the branch.
+    fn explain(&self, func: &Function, flow: &Flow, remarks: &mut Remarks) {
+        if let Some(branch) = func.layout.last_inst(self.branch) {
+            let version = Version {
+                all_lanes: true,
+                ..remarks.version(branch)
+            };
+            let matter = Matter::Branch {
+                condition: Condition::Bound,
+                outcome: BranchOutcome::Versioned,
+            };
+            remarks.add(func, branch, flow.loops_of(self.branch).count(), version, matter);
+        }
+    }
+
     /// Copies the code and branches to the copy. Returns the block with the old branch.
-    fn copy(&self, func: &mut Function, all_known: FuncRef) -> Block {
+    fn copy(&self, func: &mut Function, all_known: FuncRef, remarks: &mut Remarks) -> Block {
         let copy = copy(func, &self.blocks);
+        remarks.copied(&copy, false);
         self.branch_to(func, copy.blocks[&self.start], all_known)
     }
 

@@ -273,7 +273,7 @@ impl<'t, 'e, 'a, 'm, 'b> Body<'t, 'e, 'a, 'm, 'b> {
                 let func = self.emitter.function(*function_index)?;
                 let mut values = self.call_args(self.type_of(*function_index)?)?;
                 self.emitter.checks.effect();
-                if let Some(results) = self.emitter.operation(*function_index, &mut values)? {
+                if let Some(results) = self.emitter.operation(*function_index, &mut values, self.offset)? {
                     self.stack.extend(results);
                     return Ok(());
                 }

@@ -56,6 +56,7 @@ pub(crate) struct Emitter<'e, 'a, 'm, 'b> {
     signatures: HashMap<u32, SigRef>,
     symbols: HashMap<DataId, GlobalValue>,
     pub checks: crate::memory::Checks,
+    pub uses: crate::kernel::Uses,
 }
 
 impl<'e, 'a, 'm, 'b> Emitter<'e, 'a, 'm, 'b> {
@@ -68,6 +69,7 @@ impl<'e, 'a, 'm, 'b> Emitter<'e, 'a, 'm, 'b> {
             signatures: HashMap::new(),
             symbols: HashMap::new(),
             checks: crate::memory::Checks::default(),
+            uses: crate::kernel::Uses::default(),
         }
     }
 
@@ -110,6 +112,7 @@ impl<'e, 'a, 'm, 'b> Emitter<'e, 'a, 'm, 'b> {
     /// Returns the address of a global's value.
     fn global_cell(&mut self, item: GlobalItem) -> Value {
         if item.thread_local {
+            self.uses.stack = Some(item.data);
             self.thread_cell(item.data)
         } else {
             self.symbol(item.data)

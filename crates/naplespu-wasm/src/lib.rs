@@ -34,8 +34,9 @@
 //! - `init` emits the function that initializes an instance.
 //! - `body`, `plain`, `atomics`, `simd` and `exceptions` translate function bodies.
 //! - `queue` lays out the queue of waiting threads.
-//! - `store` runs instances; `program` makes a program that runs without a host.
-//! - `wasi` has the functions that programs import; `npu` has the machine's own operations.
+//! - `store` runs instances, and `dispatch` kernels; `program` makes a program that runs without a host.
+//! - `wasi` has the functions that programs import; `npu` has the machine's own operations, and
+//!   `kernel` those of work-items.
 
 #![deny(missing_docs)]
 
@@ -43,12 +44,14 @@ mod atomics;
 mod body;
 mod bulk;
 mod config;
+mod dispatch;
 mod emit;
 mod env;
 mod error;
 mod exceptions;
 mod init;
 mod items;
+mod kernel;
 mod lines;
 mod memory;
 mod npu;
@@ -63,8 +66,10 @@ mod types;
 pub mod wasi;
 
 pub use config::{Config, PAGE};
+pub use dispatch::{Dispatch, DispatchError};
 pub use error::{Result, WasmError};
 pub use items::{Base, Extern, FuncItem, GlobalItem, Imports, MemoryItem, TableItem, TagItem};
+pub use kernel::Kernel;
 pub use lines::{SourceLine, SourceLines, readable};
 pub use parse::Limits;
 pub use program::{Program, ProgramCall, program};
@@ -83,6 +88,8 @@ use wasmparser::FuncValidatorAllocations;
 pub struct Translated {
     /// The functions, with their CLIF.
     pub functions: Vec<(FuncId, Context)>,
+    /// The functions that only a dispatch can execute; those in `functions` trap.
+    pub kernels: Vec<Kernel>,
     /// The function that initializes the instance, without arguments or results.
     pub init: FuncId,
     /// The exports of the module, in order.
@@ -95,6 +102,7 @@ impl std::fmt::Debug for Translated {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Translated")
             .field("functions", &self.functions.len())
+            .field("kernels", &self.kernels.len())
             .field("exports", &self.exports)
             .finish_non_exhaustive()
     }
@@ -128,6 +136,7 @@ pub fn translate(
     let mut env = Env::new(module, &info, types, config, imports)?;
     let mut context = FunctionBuilderContext::new();
     let mut functions = Vec::with_capacity(bodies.len() + 1);
+    let mut kernels = Vec::new();
     let mut allocations = FuncValidatorAllocations::default();
     for (number, (func, body)) in bodies.into_iter().enumerate() {
         let item = *env::get(&env.functions, (env.imported_functions + number) as u32, "a function")?;
@@ -140,7 +149,9 @@ pub fn translate(
         let mut emitter = Emitter::new(builder, &mut env);
         emitter.limit_stack();
         allocations = body::Body::new(&mut emitter).translate(func, &body, &ty.params, &ty.results, allocations)?;
+        let uses = std::mem::take(&mut emitter.uses);
         emitter.builder.finalize(frontend);
+        kernels.extend(kernel::take(item.id, &mut ctx.func, uses));
         functions.push((item.id, ctx));
     }
     let init = env.init_function()?;
@@ -176,6 +187,7 @@ pub fn translate(
     }
     Ok(Translated {
         functions,
+        kernels,
         init,
         exports: env.exports()?,
         stack_pointer: env.stack_pointer,

@@ -2,12 +2,13 @@
 //!
 //! An import is named like its intrinsic without the prefix, and its types are WebAssembly's.
 //! Addresses are in the first memory. Two more functions load and store words of the scratchpad, by
-//! scratchpad address.
+//! scratchpad address. `kernel` has the functions that ask for a work-item.
 
 use crate::emit::Emitter;
 use crate::env::Env;
 use crate::error::Result;
 use crate::items::{Extern, FuncItem};
+use crate::kernel;
 use crate::parse::{Import, ImportKind};
 use cranelift_codegen::ir::{AliasRegionData, InstBuilder, MemFlagsData, Value, types};
 use cranelift_codegen::isa::CallConv;
@@ -15,7 +16,7 @@ use cranelift_module::Linkage;
 use npu_mc::machine::SCRATCHPAD_SPACE;
 
 /// The module name of the imports.
-const MODULE: &str = "npu";
+pub(crate) const MODULE: &str = "npu";
 
 /// The prefix of the names of intrinsics.
 pub(crate) const PREFIX: &str = "__builtin_npu_";
@@ -36,8 +37,15 @@ pub(crate) fn import(env: &mut Env<'_, '_>, import: &Import<'_>) -> Result<Optio
     if import.module != MODULE {
         return Ok(None);
     }
-    let signature = env.types.get(ty)?.signature(CallConv::SystemV);
-    let name = format!("{PREFIX}{}", import.name);
+    let given = env.types.get(ty)?;
+    let signature = given.signature(CallConv::SystemV);
+    let name = match kernel::builtin(import) {
+        Some(builtin) => {
+            kernel::check_type(import, builtin, given)?;
+            format!("{MODULE}.{}", import.name)
+        }
+        None => format!("{PREFIX}{}", import.name),
+    };
     let id = env.function(&name, Linkage::Import, &signature)?;
     Ok(Some(Extern::Func(FuncItem { id, ty })))
 }
@@ -46,7 +54,7 @@ impl Emitter<'_, '_, '_, '_> {
     /// Translates a call of an operation to instructions, if it is not a plain call, and returns
     /// its results. Otherwise converts the addresses in `args` to device addresses and returns
     /// `None`.
-    pub fn operation(&mut self, function: u32, args: &mut [Value]) -> Result<Option<Vec<Value>>> {
+    pub fn operation(&mut self, function: u32, args: &mut [Value], offset: u64) -> Result<Option<Vec<Value>>> {
         let info = self.env.info;
         let mut functions = info
             .imports
@@ -58,6 +66,9 @@ impl Emitter<'_, '_, '_, '_> {
         else {
             return Ok(None);
         };
+        if let Some(builtin) = kernel::builtin(import) {
+            return Ok(Some(self.work_item(import.name, builtin, args, offset)));
+        }
         match (import.name, args) {
             (LOAD, &mut [address]) => {
                 let flags = self.scratchpad();

@@ -1,6 +1,7 @@
 //! Instances of modules on the simulator.
 
 use crate::config::{Config, PAGE};
+use crate::dispatch::{DispatchError, Kernels};
 use crate::error::{Result, WasmError};
 use crate::items::{Base, Extern, FuncItem, GlobalItem, Imports};
 use crate::lines::{SourceLine, SourceLines, readable};
@@ -9,7 +10,7 @@ use crate::types::{FuncType, Target, Types, ValueType};
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
 use cranelift_module::{FuncId, Linkage, Module};
-use naplespu_jit::{HostFunction, LinkError, Location, NpuModule, RunError};
+use naplespu_jit::{HostFunction, LinkError, Location, NpuModule, RunError, TrapReport};
 use std::collections::HashMap;
 use std::fmt;
 
@@ -137,6 +138,22 @@ pub enum CallError {
         /// The source line, if the module has debug information.
         line: Option<SourceLine>,
     },
+    /// A function for one work-item was called, not dispatched.
+    #[error(
+        "{operation} exists only in a dispatch, and {} calls it at offset {offset:#x}",
+        readable(function)
+    )]
+    OutsideOfDispatch {
+        /// The import that the function calls, such as `npu.global_id_x`.
+        operation: String,
+        /// The name of the function.
+        function: String,
+        /// The offset of the call in the binary module, in bytes.
+        offset: u64,
+    },
+    /// The function cannot be dispatched.
+    #[error(transparent)]
+    Dispatch(#[from] DispatchError),
     /// The program exited with this status.
     #[error("the program ended with status {0}")]
     Exit(u32),
@@ -188,6 +205,7 @@ pub struct Store {
     /// function on the device to its index here.
     lines: Vec<SourceLines>,
     lines_of: HashMap<String, usize>,
+    pub(crate) kernels: Kernels,
 }
 
 impl fmt::Debug for Store {
@@ -221,6 +239,7 @@ impl Store {
             instances: 0,
             lines: Vec::new(),
             lines_of: HashMap::new(),
+            kernels: Kernels::default(),
         }
     }
 
@@ -325,6 +344,8 @@ impl Store {
             }
             self.lines.push(lines);
         }
+        self.kernels
+            .add(std::mem::take(&mut translated.kernels), &translated.functions);
         let compiled = self.module.compile_functions(&mut translated.functions);
         for ((func, _), result) in translated.functions.iter().zip(compiled) {
             result.map_err(|error| {
@@ -427,16 +448,37 @@ impl Store {
         threads: &[usize],
         stack_bytes: u32,
     ) -> std::result::Result<Vec<Vec<Value>>, CallError> {
+        self.divide_stack(instance, threads, stack_bytes, 0)?;
+        self.call_on_threads(item, args, threads)
+    }
+
+    /// Gives each thread its part of the shadow stack of an instance, below `frames` bytes for its
+    /// lanes.
+    pub(crate) fn divide_stack(
+        &mut self,
+        instance: &Instance,
+        threads: &[usize],
+        stack_bytes: u32,
+        frames: u32,
+    ) -> std::result::Result<(), CallError> {
         if let Some((global, first)) = instance.stack_pointer {
             let part = stack_bytes / u32::try_from(threads.len().max(1)).unwrap_or(u32::MAX);
             let part = part & !(STACK_ALIGN - 1);
+            if frames > part {
+                let refused = DispatchError::StackSize {
+                    needed: frames,
+                    available: part,
+                };
+                return Err(refused.into());
+            }
             for (&thread, number) in threads.iter().zip(0..) {
                 if let Some(address) = self.module.tls_address(global.data, thread) {
-                    self.module.write_word(address, first.saturating_sub(part * number))?;
+                    self.module
+                        .write_word(address, first.saturating_sub(part * number + frames))?;
                 }
             }
         }
-        self.call_on_threads(item, args, threads)
+        Ok(())
     }
 
     fn call_on_threads(
@@ -445,22 +487,51 @@ impl Store {
         args: &[Value],
         threads: &[usize],
     ) -> std::result::Result<Vec<Vec<Value>>, CallError> {
-        let ty = self.types.get(item.ty);
-        let ty = ty.map_err(|error| CallError::Internal(error.to_string()))?;
-        if args.len() != ty.params.len() || !args.iter().zip(&ty.params).all(|(arg, ty)| arg.fits(*ty)) {
-            return Err(CallError::Arguments {
-                expected: ty.params.clone(),
-            });
-        }
+        self.check_arguments(item, args)?;
         let args: Vec<DataValue> = args.iter().map(|arg| arg.to_clif()).collect();
         let results = self.module.call_on(item.id, &args, threads);
         let results = results.map_err(|error| self.call_error(error))?;
+        let ty = self.function_type(item)?;
         let values = |list: &Vec<DataValue>| {
             let values = list.iter().zip(&ty.results);
             values.map(|(value, ty)| Value::of_clif(value, *ty)).collect()
         };
         let results: Option<Vec<Vec<Value>>> = results.iter().map(values).collect();
         results.ok_or_else(undeclared)
+    }
+
+    fn function_type(&self, item: FuncItem) -> std::result::Result<&FuncType, CallError> {
+        let ty = self.types.get(item.ty);
+        ty.map_err(|error| CallError::Internal(error.to_string()))
+    }
+
+    /// Checks the types of the arguments of a function.
+    pub(crate) fn check_arguments(&self, item: FuncItem, args: &[Value]) -> std::result::Result<(), CallError> {
+        let ty = self.function_type(item)?;
+        if args.len() != ty.params.len() || !args.iter().zip(&ty.params).all(|(arg, ty)| arg.fits(*ty)) {
+            return Err(CallError::Arguments {
+                expected: ty.params.clone(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Returns the name of a function on the device.
+    pub(crate) fn name_of(&self, id: FuncId) -> String {
+        let declaration = self.module.declarations().get_function_decl(id);
+        declaration.linkage_name(id).into_owned()
+    }
+
+    /// Returns whether each thread has a shadow stack.
+    pub(crate) fn has_thread_stacks(&self) -> bool {
+        self.config.thread_stacks
+    }
+
+    /// Gives a function the source lines of another one.
+    pub(crate) fn name_lines(&mut self, function: &str, other: &str) {
+        if let Some(&lines) = self.lines_of.get(function) {
+            self.lines_of.insert(other.to_owned(), lines);
+        }
     }
 
     /// Returns the value of a global.
@@ -487,8 +558,9 @@ impl Store {
     }
 
     /// Names WebAssembly traps as the specification does.
-    fn call_error(&self, error: RunError) -> CallError {
+    pub(crate) fn call_error(&self, error: RunError) -> CallError {
         match error {
+            RunError::Trap(report) if report.code == Some(traps::OUTSIDE_OF_DISPATCH) => self.outside(report),
             RunError::Trap(report) => match report.code.and_then(traps::describe) {
                 Some(what) => {
                     let offset = report.srcloc.map(|location| location.bits());
@@ -506,6 +578,22 @@ impl Store {
             },
             RunError::Exit(status) => CallError::Exit(status),
             other => CallError::Run(other),
+        }
+    }
+
+    /// Returns the error of a kernel that was called.
+    fn outside(&self, report: TrapReport) -> CallError {
+        let kernel = self
+            .kernels
+            .iter()
+            .find(|kernel| report.function == Some(self.name_of(kernel.id)));
+        match kernel {
+            Some(kernel) => CallError::OutsideOfDispatch {
+                operation: kernel.operation.clone(),
+                function: self.name_of(kernel.id),
+                offset: kernel.offset,
+            },
+            None => CallError::Run(RunError::Trap(report)),
         }
     }
 

@@ -24,6 +24,8 @@ pub const EXPECTED_SHARED: TrapCode = TrapCode::unwrap_user(9);
 pub const NULL_EXCEPTION: TrapCode = TrapCode::unwrap_user(10);
 /// The memory for referenced exceptions is full.
 pub const TOO_MANY_EXCEPTIONS: TrapCode = TrapCode::unwrap_user(11);
+/// A call of a function for one work-item outside of a dispatch.
+pub const OUTSIDE_OF_DISPATCH: TrapCode = TrapCode::unwrap_user(12);
 /// An exception without a handler. `npu_throw` of the runtime traps with this code.
 pub const UNCAUGHT_EXCEPTION: TrapCode = TrapCode::unwrap_user(250);
 
@@ -47,6 +49,7 @@ pub fn describe(code: TrapCode) -> Option<&'static str> {
         EXPECTED_SHARED => "expected shared memory",
         NULL_EXCEPTION => "null exception reference",
         TOO_MANY_EXCEPTIONS => "out of memory for exceptions",
+        OUTSIDE_OF_DISPATCH => "call of a work-item function outside of a dispatch",
         UNCAUGHT_EXCEPTION => "uncaught exception",
         _ => return None,
     })

@@ -97,3 +97,143 @@ pub mod scratchpad {
         super::scratchpad_store(address, word);
     }
 }
+
+/// Kernels: functions for one work-item.
+///
+/// A function that calls one of these is executed once for each work-item of a dispatch
+/// (`clif-util wasm --dispatch`), several of them on the lanes of a thread. Its parameters are
+/// 32-bit integers or pointers, equal for all work-items, and it has no result. Functions that it
+/// calls cannot call these, unless the compiler inlines them.
+pub mod work_item {
+    #[link(wasm_import_module = "npu")]
+    unsafe extern "C" {
+        /// Returns the number of the work-item in the dispatch, in dimension x.
+        pub safe fn global_id_x() -> u32;
+
+        /// Returns the number of the work-item in the dispatch, in dimension y.
+        pub safe fn global_id_y() -> u32;
+
+        /// Returns the number of the work-item in the dispatch, in dimension z.
+        pub safe fn global_id_z() -> u32;
+
+        /// Returns the number of the work-item in its work-group, in dimension x.
+        pub safe fn local_id_x() -> u32;
+
+        /// Returns the number of the work-item in its work-group, in dimension y.
+        pub safe fn local_id_y() -> u32;
+
+        /// Returns the number of the work-item in its work-group, in dimension z.
+        pub safe fn local_id_z() -> u32;
+
+        /// Returns the number of the work-group, in dimension x.
+        pub safe fn workgroup_id_x() -> u32;
+
+        /// Returns the number of the work-group, in dimension y.
+        pub safe fn workgroup_id_y() -> u32;
+
+        /// Returns the number of the work-group, in dimension z.
+        pub safe fn workgroup_id_z() -> u32;
+
+        /// Returns the number of work-groups of the dispatch, in dimension x.
+        pub safe fn workgroup_count_x() -> u32;
+
+        /// Returns the number of work-groups of the dispatch, in dimension y.
+        pub safe fn workgroup_count_y() -> u32;
+
+        /// Returns the number of work-groups of the dispatch, in dimension z.
+        pub safe fn workgroup_count_z() -> u32;
+
+        /// Returns the number of the work-item in its work-group, over all dimensions.
+        pub safe fn local_index() -> u32;
+
+        /// Waits for all work-items of the work-group, which all have to call it.
+        pub safe fn workgroup_barrier();
+
+        /// Returns the lane in the subgroup.
+        pub safe fn lane_id() -> u32;
+
+        /// Returns the number of the subgroup in the work-group.
+        pub safe fn subgroup_id() -> u32;
+
+        /// Returns the number of subgroups of a work-group.
+        pub safe fn subgroup_count() -> u32;
+
+        /// Returns the number of lanes of a subgroup.
+        pub safe fn subgroup_size() -> u32;
+
+        /// Returns whether the condition holds in an active lane.
+        pub safe fn subgroup_any(condition: bool) -> bool;
+
+        /// Returns whether the condition holds in all active lanes.
+        pub safe fn subgroup_all(condition: bool) -> bool;
+
+        /// Returns one bit for each of the first 32 lanes: whether the condition holds there.
+        pub safe fn subgroup_ballot(condition: bool) -> u32;
+
+        /// Returns whether this is the first active lane.
+        pub safe fn subgroup_elect() -> bool;
+
+        /// Returns the value of the first active lane.
+        pub safe fn subgroup_broadcast_first_i32(value: i32) -> i32;
+
+        /// Returns the value of another lane, which has to be active.
+        pub safe fn subgroup_shuffle_i32(value: i32, lane: u32) -> i32;
+
+        /// Returns the value of the first active lane.
+        pub safe fn subgroup_broadcast_first_f32(value: f32) -> f32;
+
+        /// Returns the value of another lane, which has to be active.
+        pub safe fn subgroup_shuffle_f32(value: f32, lane: u32) -> f32;
+
+        /// Returns the sum over the active lanes.
+        pub safe fn subgroup_add_i32(value: i32) -> i32;
+
+        /// Returns the product over the active lanes.
+        pub safe fn subgroup_mul_i32(value: i32) -> i32;
+
+        /// Returns the bitwise and over the active lanes.
+        pub safe fn subgroup_and_i32(value: i32) -> i32;
+
+        /// Returns the bitwise or over the active lanes.
+        pub safe fn subgroup_or_i32(value: i32) -> i32;
+
+        /// Returns the bitwise exclusive or over the active lanes.
+        pub safe fn subgroup_xor_i32(value: i32) -> i32;
+
+        /// Returns the smallest value over the active lanes.
+        pub safe fn subgroup_smin_i32(value: i32) -> i32;
+
+        /// Returns the largest value over the active lanes.
+        pub safe fn subgroup_smax_i32(value: i32) -> i32;
+
+        /// Returns the smallest value over the active lanes.
+        pub safe fn subgroup_umin_i32(value: u32) -> u32;
+
+        /// Returns the largest value over the active lanes.
+        pub safe fn subgroup_umax_i32(value: u32) -> u32;
+
+        /// Returns the sum over the active lanes.
+        pub safe fn subgroup_add_f32(value: f32) -> f32;
+
+        /// Returns the product over the active lanes.
+        pub safe fn subgroup_mul_f32(value: f32) -> f32;
+
+        /// Returns the smallest value over the active lanes.
+        pub safe fn subgroup_min_f32(value: f32) -> f32;
+
+        /// Returns the largest value over the active lanes.
+        pub safe fn subgroup_max_f32(value: f32) -> f32;
+
+        /// Returns the sum of the active lanes up to this one.
+        pub safe fn subgroup_inclusive_add_i32(value: i32) -> i32;
+
+        /// Returns the sum of the active lanes up to this one.
+        pub safe fn subgroup_inclusive_add_f32(value: f32) -> f32;
+
+        /// Returns the sum of the active lanes before this one.
+        pub safe fn subgroup_exclusive_add_i32(value: i32) -> i32;
+
+        /// Returns the sum of the active lanes before this one.
+        pub safe fn subgroup_exclusive_add_f32(value: f32) -> f32;
+    }
+}

@@ -4,6 +4,7 @@ mod across;
 mod arithmetic;
 mod checks;
 mod cycles;
+mod explain;
 mod kernels;
 mod random;
 mod run;

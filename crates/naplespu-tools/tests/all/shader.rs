@@ -73,6 +73,12 @@ mod with_feature {
             "{}",
             text(&clif.stdout)
         );
+        let explained = shader("mandelbrot.wgsl", &["--explain=spmd"]);
+        let first = text(&explained.stdout).lines().next();
+        assert_eq!(first, Some("mandelbrot.wgsl:23: loop: continues while a lane is in it"));
+        assert!(text(&explained.stdout).contains(
+            "mandelbrot.wgsl:16: branch, check of a bound: evaluated once for a row of work-groups; otherwise "
+        ));
         let spmd = shader("saxpy.wgsl", &["--emit=spmd"]);
         assert!(text(&spmd.stdout).contains("f32x16"), "{}", text(&spmd.stdout));
     }

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod differential;
+mod dispatch;
 mod exceptions;
 mod limits;
 mod simd;

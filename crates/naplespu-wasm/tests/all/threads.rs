@@ -3,7 +3,8 @@
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_naplespu::isa::lookup_by_name;
 use naplespu_jit::NpuModule;
-use naplespu_wasm::{CallError, Config, Extern, Instance, Store, Value};
+use naplespu_spmd::builtins::Builtin;
+use naplespu_wasm::{CallError, Config, Dispatch, Extern, Instance, Store, Value};
 use npu_sim::{CORE_LIMIT, THREADS};
 
 fn store(opt_level: &str, cores: usize) -> Store {
@@ -253,40 +254,52 @@ fn memory_that_is_not_shared() {
     assert!(error.starts_with("trap: expected shared memory in wait"), "{error}");
 }
 
-/// Returns the declarations of `include/npu.h` as imports, and a function that calls each once.
-/// Integer arguments are 0, and a pointer points into a word.
+/// Returns the declarations of `include/npu.h` as imports, a function that calls each operation of
+/// the machine once, and a kernel that calls the others. Numbers are 0, and a pointer points into a
+/// word.
 fn declared() -> String {
     let header = include_str!("../../../../include/npu.h");
-    let (mut imports, mut calls) = (String::new(), String::new());
+    let (mut imports, mut of_machine, mut of_kernels) = (String::new(), String::new(), String::new());
     for line in header.lines().filter_map(|line| line.strip_prefix("NPU_IMPORT(")) {
         let (name, rest) = line.split_once(") ").expect(line);
         let (result, rest) = rest.split_once(&format!(" npu_{name}(")).expect(line);
         let params = rest.strip_suffix(");").expect(line);
+        let calls = match Builtin::parse(name) {
+            Some(_) => &mut of_kernels,
+            None => &mut of_machine,
+        };
         imports += &format!("(import \"npu\" \"{name}\" (func ${name}");
         for param in params.split(", ").filter(|param| *param != "void") {
-            imports += " (param i32)";
-            calls += if param.contains('*') {
-                "i32.const 77 "
-            } else {
-                "i32.const 0 "
+            let (ty, arg) = match param {
+                _ if param.contains('*') => ("i32", "i32.const 77 "),
+                _ if param.starts_with("float ") => ("f32", "f32.const 0 "),
+                _ => ("i32", "i32.const 0 "),
             };
+            imports += &format!(" (param {ty})");
+            *calls += arg;
         }
-        calls += &format!("call ${name}\n");
+        *calls += &format!("call ${name}\n");
         match result {
             "void" => {}
-            "int" => {
+            "int" | "unsigned" => {
                 imports += " (result i32)";
-                calls += "drop\n";
+                *calls += "drop\n";
             }
             "long long" => {
                 imports += " (result i64)";
-                calls += "drop\n";
+                *calls += "drop\n";
+            }
+            "float" => {
+                imports += " (result f32)";
+                *calls += "drop\n";
             }
             other => panic!("{other} in {line}"),
         }
         imports += "))\n";
     }
-    format!("(module {imports}(memory 1)\n(func (export \"all\")\n{calls}))")
+    format!(
+        "(module {imports}(memory 1)\n(func (export \"all\")\n{of_machine})\n(func (export \"kernel\")\n{of_kernels}))"
+    )
 }
 
 /// All declarations of the header exist with these types, and accept the address of any byte.
@@ -301,6 +314,20 @@ fn the_header_declares_what_there_is() {
         let mut store = store(level, cores);
         let instance = add(&mut store, &text);
         call(&mut store, &instance, "all", &[], threads);
+        let Some(Extern::Func(kernel)) = instance.export("kernel") else {
+            panic!("no kernel");
+        };
+        let dispatch = Dispatch {
+            groups: [2, 1, 1],
+            workgroup_size: [16 * threads.min(THREADS) as u32, 1, 1],
+            workgroup_bytes: 0,
+            lanes: Some(16),
+            threads: threads.min(THREADS),
+            cores,
+            stack_bytes: 0x1_0000,
+        };
+        let done = store.dispatch(&instance, kernel, &[], &dispatch);
+        done.unwrap_or_else(|error| panic!("{error}"));
     }
 }
 

@@ -13,6 +13,7 @@ mod asm;
 mod bugpoint;
 mod compile;
 mod disasm;
+mod dispatch;
 mod execute;
 mod explain;
 mod gdb;

@@ -1,8 +1,10 @@
 //! `clif-util run`: compiles functions and executes their run lines in the simulator.
 
+use crate::dispatch::{KernelArgs, Number, Operand, run_clif};
 use crate::execute::{ExecuteArgs, ModuleSession};
 use crate::run_lines::{self, worse};
 use crate::{Outcome, Stop, fault, input, output};
+use clap::ValueEnum;
 use naplespu_filetests::file::call_simulated_threads;
 use naplespu_filetests::{Options, Summary, Verdict};
 use naplespu_jit::{DefineError, Program, function_name, parallel};
@@ -32,11 +34,36 @@ pub struct Args {
     verbose: bool,
 
     #[command(flatten)]
+    kernel: KernelArgs,
+
+    /// With --dispatch, the arguments of the first function, in order: a number, or the contents of
+    /// a buffer: `f32:1,2,3`, `u32:1,2`, `i32:-1`, `zeros:BYTES`, or a file
+    #[arg(long, value_name = "NUMBER|CONTENTS", value_parser = Operand::parse, requires = "dispatch", allow_negative_numbers = true)]
+    arg: Vec<Operand>,
+
+    /// Print the buffer of an argument, counted from 0, after the dispatch
+    #[arg(long, value_name = "ARGUMENT=f32|u32|i32", value_parser = parse_print, requires = "dispatch")]
+    print: Vec<(usize, Number)>,
+
+    #[command(flatten)]
     execute: ExecuteArgs,
+}
+
+fn parse_print(text: &str) -> Result<(usize, Number), String> {
+    let parts = text.split_once('=');
+    let parsed = parts.and_then(|(number, kind)| Some((number.parse().ok()?, Number::from_str(kind, false).ok()?)));
+    parsed.ok_or_else(|| format!("'{text}' is not of the form ARGUMENT=f32, u32 or i32"))
 }
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Outcome {
+    if args.kernel.groups.dispatch.is_some() || args.kernel.groups.explain.is_some() {
+        let [path] = &args.files[..] else {
+            return Err(Stop::Usage("a dispatch is of one file".to_owned()));
+        };
+        let buffers = (&args.arg[..], &args.print[..]);
+        return run_clif(path, &args.target.settings, &args.kernel, &args.execute, buffers);
+    }
     if args.execute.wants_profile() && args.files.len() > 1 {
         return Err(Stop::Usage("a profile is for one file only".to_owned()));
     }

@@ -2,14 +2,17 @@
 
 mod emit;
 
-use crate::execute::{ExecuteArgs, ModuleSession};
+use crate::dispatch::{KernelArgs, explain, shape};
+use crate::execute::{Device, ExecuteArgs, ModuleSession};
 use crate::{Outcome, Stop, fault, input, output};
 use clap::ValueEnum;
 use cranelift_codegen::isa::CallConv;
 use naplespu_jit::NpuModule;
 use naplespu_reader::Config as Settings;
+use naplespu_spmd::Remark;
 use naplespu_wasm::wasi::{Wasi, World};
-use naplespu_wasm::{CallError, Extern, FuncItem, Store, Value, ValueType, WasmError, readable};
+use naplespu_wasm::{CallError, Dispatch, Extern, FuncItem, Instance, Store, Value, ValueType, WasmError, readable};
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -40,7 +43,7 @@ pub struct Args {
     seed: Option<u64>,
 
     /// A setting of Cranelift or of the target; the defaults are `opt_level=speed` and
-    /// `strict_float=true`, and `atomics=machine` with threads of several cores
+    /// `strict_float=true` (but not with --dispatch), and `atomics=machine` with threads of several cores
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = input::parse_setting)]
     settings: Vec<String>,
 
@@ -50,6 +53,18 @@ pub struct Args {
     /// Call this exported function with these arguments, and print its results
     #[arg(long, num_args = 1.., value_names = ["NAME", "ARG"], allow_negative_numbers = true)]
     invoke: Vec<String>,
+
+    /// Call this exported function with these arguments before the dispatch, on one thread
+    #[arg(long, num_args = 1.., value_names = ["NAME", "ARG"], allow_negative_numbers = true, requires = "dispatch")]
+    before: Vec<String>,
+
+    /// Call this exported function with these arguments after the dispatch, on one thread, and print
+    /// its results
+    #[arg(long, num_args = 1.., value_names = ["NAME", "ARG"], allow_negative_numbers = true, requires = "dispatch")]
+    then: Vec<String>,
+
+    #[command(flatten)]
+    kernel: KernelArgs,
 
     /// Write the compiled module in this form instead of running it
     #[arg(long, value_enum, value_name = "FORM")]
@@ -117,7 +132,12 @@ pub fn run(args: &Args) -> Outcome {
     })?;
     let in_file = |error: WasmError| Stop::Fault(format!("{name}: {error}"));
     let mut settings = Settings::new();
-    for setting in ["opt_level=speed", "strict_float=true"] {
+    // Vectors of IEEE 754 floats are computed lane by lane.
+    let floats = match args.kernel.groups.dispatch {
+        Some(_) => "strict_float=false",
+        None => "strict_float=true",
+    };
+    for setting in ["opt_level=speed", floats] {
         settings.set(setting).map_err(fault)?;
     }
     let device = args.execute.device_of_calls()?;
@@ -136,7 +156,7 @@ pub fn run(args: &Args) -> Outcome {
     let config = naplespu_wasm::Config {
         memory_reservation: max_memory << 20,
         bounds_checks: !args.trusted,
-        thread_stacks: threads.len() > 1,
+        thread_stacks: threads.len() > 1 || args.kernel.groups.dispatch.is_some(),
         convention: if naplespu_wasm::has_tail_calls(&bytes).map_err(in_file)? {
             CallConv::Tail
         } else {
@@ -144,8 +164,20 @@ pub fn run(args: &Args) -> Outcome {
         },
         ..naplespu_wasm::Config::default()
     };
+    let grid = match args.kernel.groups.dispatch {
+        Some(groups) => Some(grid(args, &device, groups)?),
+        None => None,
+    };
     if let Some(form) = args.emit {
+        if grid.is_some() {
+            return Err(Stop::Usage(
+                "--emit writes a module, and --dispatch runs one".to_owned(),
+            ));
+        }
         return emit::run(args, form, threads, &isa, &name, &bytes, &config);
+    }
+    if args.kernel.groups.explain.is_some() && grid.is_none() {
+        return Err(Stop::Usage("--explain needs --dispatch".to_owned()));
     }
     if threads.len() > 1 && args.invoke.is_empty() {
         return Err(Stop::Usage(
@@ -166,6 +198,7 @@ pub fn run(args: &Args) -> Outcome {
         return Err(ended(error, &store, threads));
     }
     session.end(store.module())?;
+    call_once(&args.before, args, &name, &mut store, &instance)?;
     session.start()?;
     let called = match args.invoke.split_first() {
         None if instance.export("_start").is_none() => {
@@ -178,7 +211,16 @@ pub fn run(args: &Args) -> Outcome {
             let item = exported(&name, function, instance.exports())?;
             let types = store.type_of(item).map_err(fault)?.params.clone();
             let values = values(function, &types, operands)?;
-            store.call_threads(&instance, item, &values, threads, args.stack_size)
+            match &grid {
+                None => store.call_threads(&instance, item, &values, threads, args.stack_size),
+                Some(grid) if args.kernel.groups.explain.is_some() => {
+                    let remarks = store
+                        .remarks(item, &values, grid)
+                        .map_err(|error| ended(error, &store, threads))?;
+                    return explained(&remarks, &store, &name);
+                }
+                Some(grid) => store.dispatch(&instance, item, &values, grid).map(|()| Vec::new()),
+            }
         }
     };
     let report = session.end(store.module())?;
@@ -191,7 +233,10 @@ pub fn run(args: &Args) -> Outcome {
         output::report(&format!("{} instructions\n", store.module().steps()));
     }
     output::report(&report.unwrap_or_default());
-    let results = called.map_err(|error| ended(error, &store, threads))?;
+    let mut results = called.map_err(|error| ended(error, &store, threads))?;
+    if !args.then.is_empty() {
+        results = call_once(&args.then, args, &name, &mut store, &instance)?;
+    }
     let mut text = String::new();
     let all_same = results.windows(2).all(|pair| pair[0] == pair[1]);
     // Writing to a string does not fail, here and below.
@@ -204,6 +249,55 @@ pub fn run(args: &Args) -> Outcome {
         }
     }
     output::print(text.as_bytes())
+}
+
+/// Calls a function on one thread, if a name and arguments are given.
+fn call_once(
+    call: &[String],
+    args: &Args,
+    name: &str,
+    store: &mut Store,
+    instance: &Instance,
+) -> Result<Vec<Vec<Value>>, Stop> {
+    let Some((function, operands)) = call.split_first() else {
+        return Ok(Vec::new());
+    };
+    let item = exported(name, function, instance.exports())?;
+    let types = store.type_of(item).map_err(fault)?.params.clone();
+    let values = values(function, &types, operands)?;
+    let called = store.call_threads(instance, item, &values, &[0], args.stack_size);
+    called.map_err(|error| ended(error, store, &[0]))
+}
+
+/// Returns the work-groups of a dispatch.
+fn grid(args: &Args, device: &Device, groups: [u32; 3]) -> Result<Dispatch, Stop> {
+    if args.invoke.is_empty() {
+        return Err(Stop::Usage("name the kernel with --invoke".to_owned()));
+    }
+    let (cores, threads) = shape(device)?;
+    Ok(Dispatch {
+        groups,
+        workgroup_size: args.kernel.workgroup_size.unwrap_or([1; 3]),
+        workgroup_bytes: args.kernel.workgroup_bytes,
+        lanes: args.kernel.groups.lanes,
+        threads,
+        cores,
+        stack_bytes: args.stack_size,
+    })
+}
+
+/// Prints the remarks about a kernel, with source lines if the module has debug information.
+fn explained(remarks: &[Remark], store: &Store, name: &str) -> Outcome {
+    let functions: HashMap<u32, &str> = remarks
+        .iter()
+        .map(|remark| (remark.location.bits(), remark.function.trim_start_matches('%')))
+        .collect();
+    explain(remarks, |offset| {
+        let line = functions
+            .get(&offset)
+            .and_then(|function| store.source_line(function, offset));
+        line.map_or_else(|| format!("{name}: offset {offset:#x}"), |line| line.to_string())
+    })
 }
 
 /// Returns the environment of a program.

@@ -12,6 +12,7 @@ const DOCUMENTS: &[&str] = &[
     "td.md",
     "abi.md",
     "atomics.md",
+    "compute.md",
 ];
 
 /// Runs every command line in a block of kind `console`. A block of kind `clif NAME` is a file with

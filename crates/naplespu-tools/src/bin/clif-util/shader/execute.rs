@@ -1,6 +1,7 @@
 //! Compiles a shader, binds buffers and runs its work-groups.
 
-use super::{Args, Contents, Form, Number, Place};
+use super::{Args, Form, Place};
+use crate::dispatch::{Matter, explain};
 use crate::{Outcome, Stop, fault, input, output};
 use naplespu_jit::Device;
 use naplespu_jit::device::Buffer;
@@ -41,7 +42,7 @@ pub fn run(args: &Args) -> Outcome {
         ..Options::default()
     };
     let entry = args.entry.as_deref();
-    let kernel = match args.lanes {
+    let kernel = match args.groups.lanes {
         Some(lanes) => {
             options.lanes = lanes;
             module.compile(entry, &options)
@@ -49,6 +50,10 @@ pub fn run(args: &Args) -> Outcome {
         None => module.compile_for(args.threads.into(), entry, &options),
     };
     let kernel = kernel.map_err(|error| source.failed(&error))?;
+    if let Some(Matter::Spmd) = args.groups.explain {
+        let remarks = kernel.remarks().map_err(fault)?;
+        return explain(&remarks, |line| format!("{}:{line}", source.name));
+    }
     match args.emit {
         Some(Form::Clif) => return output::print(kernel.function.display().to_string().as_bytes()),
         Some(Form::Spmd) => {
@@ -75,7 +80,7 @@ pub fn run(args: &Args) -> Outcome {
     let runner = Runner::new(&mut device, kernel).map_err(in_file)?;
     let bound = bind(args, &mut device)?;
     let dispatch = Dispatch {
-        groups: args.dispatch,
+        groups: args.groups.dispatch.unwrap_or([1; 3]),
         threads: args.threads.into(),
         cores: args.cores.into(),
         timing: args.timing.then(TimingConfig::default),
@@ -142,15 +147,7 @@ fn described(binding: &Binding) -> String {
 fn bind(args: &Args, device: &mut Device) -> Result<Vec<Bound>, Stop> {
     let mut bound = Vec::new();
     for ((group, binding), contents) in &args.bind {
-        let read;
-        let bytes = match contents {
-            Contents::Bytes(bytes) => bytes,
-            Contents::File(path) => {
-                (_, read) = input::read(path)?;
-                &read
-            }
-        };
-        let buffer = device.allocate_from(bytes).map_err(fault)?;
+        let buffer = contents.allocate(device)?;
         bound.push(Bound::whole(*group, *binding, buffer));
     }
     Ok(bound)
@@ -174,15 +171,7 @@ fn results(args: &Args, device: &Device, bound: &[Bound]) -> Outcome {
     let mut text = String::new();
     for (place, kind) in &args.print {
         let bytes = contents(*place)?;
-        let words = bytes.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word));
-        let numbers: Vec<String> = words
-            .map(|word| match kind {
-                Number::F32 => f32::from_bits(word).to_string(),
-                Number::U32 => word.to_string(),
-                Number::I32 => (word as i32).to_string(),
-            })
-            .collect();
-        let _ = writeln!(text, "{}:{}: {}", place.0, place.1, numbers.join(", "));
+        let _ = writeln!(text, "{}:{}: {}", place.0, place.1, kind.text(&bytes));
     }
     output::print(text.as_bytes())
 }

@@ -4,6 +4,7 @@
 #[cfg(feature = "shader")]
 mod execute;
 
+use crate::dispatch::{Contents, GroupArgs, Number};
 use crate::{Outcome, input};
 use clap::ValueEnum;
 use std::path::PathBuf;
@@ -26,9 +27,8 @@ pub struct Args {
     #[arg(long)]
     list: bool,
 
-    /// The numbers of work-groups
-    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = parse_groups, default_value = "1,1,1")]
-    dispatch: [u32; 3],
+    #[command(flatten)]
+    groups: GroupArgs,
 
     /// The initial contents of a buffer: a file, `zeros:BYTES`, or a list such as `f32:1,2,3`,
     /// `u32:1,2` or `i32:-1`
@@ -54,11 +54,6 @@ pub struct Args {
     /// Cores that execute work-groups
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     cores: u16,
-
-    /// Work-items that a thread executes at once: 1, 16, 32, 64 or 128; by default 16, or as many as
-    /// a work-group needs whose work-items wait for each other
-    #[arg(long, value_name = "N")]
-    lanes: Option<u32>,
 
     /// Run with the timing model, and report cycles and their causes
     #[arg(long)]
@@ -93,40 +88,6 @@ enum Form {
 /// The group and the number of a buffer.
 type Place = (u32, u32);
 
-/// The initial contents of a buffer.
-#[derive(Clone, Debug)]
-#[cfg_attr(
-    not(feature = "shader"),
-    expect(dead_code, reason = "only the command line is checked")
-)]
-enum Contents {
-    File(PathBuf),
-    Bytes(Vec<u8>),
-}
-
-/// The kind of numbers in a buffer.
-#[derive(Clone, Copy, Debug)]
-enum Number {
-    F32,
-    U32,
-    I32,
-}
-
-fn parse_groups(text: &str) -> Result<[u32; 3], String> {
-    let mut groups = [1; 3];
-    let mut parts = text.split(',');
-    for (group, part) in groups.iter_mut().zip(&mut parts) {
-        *group = part
-            .trim()
-            .parse()
-            .map_err(|_| format!("'{part}' is not a number of work-groups"))?;
-    }
-    match parts.next() {
-        None => Ok(groups),
-        Some(_) => Err("there are three dimensions".to_owned()),
-    }
-}
-
 /// Splits `BUFFER=REST`.
 fn parse_place(text: &str) -> Result<(Place, &str), String> {
     let (place, rest) = text.split_once('=').ok_or("it has the form BUFFER=...")?;
@@ -143,25 +104,7 @@ fn parse_place(text: &str) -> Result<(Place, &str), String> {
 
 fn parse_bind(text: &str) -> Result<(Place, Contents), String> {
     let (place, contents) = parse_place(text)?;
-    let numbers = |list: &str, word: &dyn Fn(&str) -> Option<u32>| -> Result<Contents, String> {
-        let mut bytes = Vec::new();
-        for one in list.split(',').map(str::trim) {
-            let word = word(one).ok_or_else(|| format!("'{one}' is not a number of this kind"))?;
-            bytes.extend(word.to_le_bytes());
-        }
-        Ok(Contents::Bytes(bytes))
-    };
-    let contents = match contents.split_once(':') {
-        Some(("zeros", size)) => {
-            let size: u32 = size.parse().map_err(|_| format!("'{size}' is not a number of bytes"))?;
-            Contents::Bytes(vec![0; size as usize])
-        }
-        Some(("f32", list)) => numbers(list, &|one| one.parse::<f32>().ok().map(f32::to_bits))?,
-        Some(("u32", list)) => numbers(list, &|one| one.parse().ok())?,
-        Some(("i32", list)) => numbers(list, &|one| one.parse::<i32>().ok().map(|one| one as u32))?,
-        _ => Contents::File(contents.into()),
-    };
-    Ok((place, contents))
+    Ok((place, Contents::parse(contents)?))
 }
 
 fn parse_out(text: &str) -> Result<(Place, PathBuf), String> {
@@ -171,12 +114,7 @@ fn parse_out(text: &str) -> Result<(Place, PathBuf), String> {
 
 fn parse_print(text: &str) -> Result<(Place, Number), String> {
     let (place, kind) = parse_place(text)?;
-    let kind = match kind {
-        "f32" => Number::F32,
-        "u32" => Number::U32,
-        "i32" => Number::I32,
-        _ => return Err(format!("'{kind}' is not f32, u32 or i32")),
-    };
+    let kind = Number::from_str(kind, false).map_err(|_| format!("'{kind}' is not f32, u32 or i32"))?;
     Ok((place, kind))
 }
 

@@ -50,6 +50,20 @@ pub(super) fn run(
     let mut translated = naplespu_wasm::translate(&mut module, bytes, config, &mut types, &Imports::default())
         .map_err(|error| refused(name, error))?;
     let mut functions = std::mem::take(&mut translated.functions);
+    for kernel in translated.kernels.drain(..) {
+        if !matches!(form, Form::Clif | Form::Asm) {
+            return Err(Stop::Fault(format!(
+                "{name}: at offset {:#x}: {} exists only in a dispatch, which this form cannot have",
+                kernel.offset, kernel.operation
+            )));
+        }
+        if let Some((_, ctx)) = functions
+            .iter_mut()
+            .find(|(id, _)| *id == kernel.id && form == Form::Clif)
+        {
+            ctx.func = kernel.function;
+        }
+    }
     let mut entry = None;
     if let (true, Some((function, operands))) = (form.is_program(), invoked) {
         let exports = translated.exports.iter().map(|(name, item)| (name.as_str(), *item));
