@@ -79,7 +79,13 @@ pub fn run(args: &Args) -> Outcome {
             })
         };
         if let Err(error) = read {
-            output::report(&format!("error: {name}: {error}\n"));
+            let hint = match path.extension().and_then(|ending| ending.to_str()) {
+                Some("clif") => "; `compile --emit=obj` makes an object file of it",
+                Some("s") => "; `asm --emit=obj` makes an object file of it",
+                Some("wasm" | "wat") => "; `wasm --emit=obj` makes an object file of it",
+                _ => "",
+            };
+            output::report(&format!("error: {name}: {error}{hint}\n"));
             unread = true;
         }
     }

@@ -4,8 +4,8 @@
 //!
 //! Each subcommand has its own file (`print` has two); this file only parses the command line.
 //! Results go to standard output, errors to standard error. The exit status is 0 for success, 1 for
-//! bad input or a failed test, 2 for a bad command line, and 101 after a panic, whatever else
-//! happened.
+//! bad input or a failed test, 2 for a bad command line, 134 after a trap of a program, and 101
+//! after a panic, whatever else happened.
 
 #![deny(missing_docs)]
 
@@ -34,7 +34,7 @@ mod sim;
 mod test;
 mod wasm;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 use naplespu_reader::panics;
 use std::ffi::OsString;
@@ -117,9 +117,12 @@ impl From<std::io::Error> for Stop {
 }
 
 fn main() -> ExitCode {
+/// The exit status after a trap of a program, as for a process that aborts.
+const TRAPPED: u8 = 134;
+
     let cli = match Cli::try_parse_from(arguments(std::env::args_os())) {
         Ok(cli) => cli,
-        Err(error) => return usage(&error),
+        Err(error) => return usage(error),
     };
     panics::silence_caught();
     // Deeply nested or very long functions need more stack than the main thread has.
@@ -147,6 +150,9 @@ fn main() -> ExitCode {
     match outcome {
         Ok(Ok(())) => ExitCode::SUCCESS,
         // The output that was not read may have reported a failure.
+        Command::Man { folder } => std::fs::create_dir_all(&folder)
+            .and_then(|()| clap_mangen::generate_to(Cli::command(), &folder))
+            .map_err(|error| Stop::of_file(&folder, &error)),
         Ok(Err(Stop::Reported | Stop::Closed)) => ExitCode::FAILURE,
         Ok(Err(Stop::Exit(status))) => ExitCode::from(status),
         Ok(Err(Stop::Panicked)) => ExitCode::from(PANICKED),
@@ -186,29 +192,29 @@ fn arguments(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
 }
 
 /// Reports an error in the command line with the usage of the subcommand, or prints help.
-fn usage(error: &clap::Error) -> ExitCode {
+fn usage(mut error: clap::Error) -> ExitCode {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    let is_help = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    if !is_help && !error.to_string().contains("Usage:") {
+        let mut command = Cli::command();
+        command.build();
+        let name = args.get(1).cloned().unwrap_or_default();
+        let usage = match command.find_subcommand_mut(name) {
+            Some(subcommand) => subcommand.render_usage(),
+            None => command.render_usage(),
+        };
+        error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
+    }
     // A closed standard error cannot be reported.
     let _ = error.print();
-    match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => return ExitCode::SUCCESS,
-        _ => {}
+    if is_help {
+        return ExitCode::SUCCESS;
     }
-    let args: Vec<OsString> = std::env::args_os().collect();
     if error.kind() == ErrorKind::MissingRequiredArgument
         && args.get(1).is_some_and(|name| name == "wasm")
         && args.iter().any(|arg| arg == "--invoke")
     {
         output::report("\ntip: FILE goes before --invoke, which takes all arguments up to the next option\n");
-    }
-    if !error.to_string().contains("Usage:") {
-        let mut command = Cli::command();
-        command.build();
-        let name = args.get(1).cloned().unwrap_or_default();
-        let mut usage = command.render_usage();
-        if let Some(subcommand) = command.find_subcommand_mut(name) {
-            usage = subcommand.render_usage();
-        }
-        output::report(&format!("\n{usage}\n"));
     }
     ExitCode::from(2)
 }

@@ -2,7 +2,7 @@
 
 use crate::disasm::{FormatArg, Loaded, parse_address, read_image};
 use crate::execute::{Device, ExecuteArgs, Session, report};
-use crate::{Outcome, Stop, output};
+use crate::{Outcome, Stop, TRAPPED, output};
 use npu_link::debug::ProgramInfo;
 use npu_link::{Image, Segment};
 use npu_sim::coherence::Coherence;
@@ -161,6 +161,13 @@ pub fn run(args: &Args) -> Outcome {
     match halt {
         Execution::One(End::Ended { status }) if status == Status::ENDED => Ok(()),
         Execution::Many(Halt::Ended) if device.threads.iter().all(ended) => Ok(()),
+        _ if device
+            .threads
+            .iter()
+            .any(|&number| machine.thread(number).status() == Status::TRAPPED) =>
+        {
+            Err(Stop::Exit(TRAPPED))
+        }
         _ => Err(Stop::Reported),
     }
 }

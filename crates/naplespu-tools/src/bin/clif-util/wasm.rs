@@ -2,11 +2,11 @@
 
 mod emit;
 
-use crate::execute::{ExecuteArgs, ModuleSession};
-use crate::{Outcome, Stop, fault, input, output};
+use crate::execute::{self, ExecuteArgs, ModuleSession};
+use crate::{Outcome, Stop, TRAPPED, fault, input, output};
 use clap::ValueEnum;
 use cranelift_codegen::isa::CallConv;
-use naplespu_jit::NpuModule;
+use naplespu_jit::{NpuModule, RunError};
 use naplespu_reader::Config as Settings;
 use naplespu_wasm::wasi::{Wasi, World};
 use naplespu_wasm::{CallError, Extern, FuncItem, Store, Value, ValueType, WasmError, readable};
@@ -231,7 +231,24 @@ fn ended(error: CallError, store: &Store, threads: &[usize]) -> Stop {
         // Only the low byte of a status is visible outside of a process; a nonzero status must stay
         // nonzero.
         CallError::Exit(status) => Stop::Exit((status as u8).max(1)),
-        other => Stop::Fault(format!("{other}{}", calls(store, threads))),
+        other => {
+            let text = format!("error: {other}{}\n", calls(store, threads));
+            output::report(&text);
+            let is_trap = match &other {
+                CallError::Trap { .. } => true,
+                CallError::Run(error) => is_trap(error),
+                _ => false,
+            };
+            if is_trap { Stop::Exit(TRAPPED) } else { Stop::Reported }
+        }
+    }
+}
+
+fn is_trap(error: &RunError) -> bool {
+    match error {
+        RunError::Trap(_) => true,
+        RunError::Thread { error, .. } => is_trap(error),
+        _ => false,
     }
 }
 
@@ -320,17 +337,8 @@ fn value(ty: ValueType, text: &str) -> Result<Value, Stop> {
         Stop::Usage(format!("`{text}` is not a value of type {name}"))
     };
     Ok(match ty {
-        // Unsigned numbers have the same bits.
-        ValueType::I32 => match (text.parse::<i32>(), text.parse::<u32>()) {
-            (Ok(value), _) => Value::I32(value),
-            (_, Ok(value)) => Value::I32(value as i32),
-            _ => return Err(wrong()),
-        },
-        ValueType::I64 => match (text.parse::<i64>(), text.parse::<u64>()) {
-            (Ok(value), _) => Value::I64(value),
-            (_, Ok(value)) => Value::I64(value as i64),
-            _ => return Err(wrong()),
-        },
+        ValueType::I32 => Value::I32(integer(text, 32).ok_or_else(wrong)? as i32),
+        ValueType::I64 => Value::I64(integer(text, 64).ok_or_else(wrong)? as i64),
         ValueType::F32 => Value::F32(text.parse::<f32>().map_err(|_| wrong())?.to_bits()),
         ValueType::F64 => Value::F64(text.parse::<f64>().map_err(|_| wrong())?.to_bits()),
         ValueType::V128 => Value::V128(vector(text).ok_or_else(wrong)?),
@@ -367,10 +375,10 @@ fn vector(text: &str) -> Option<u128> {
     parts.next().is_none().then_some(bytes)
 }
 
-/// Parses a lane of this many bits, with or without a sign, decimal or hexadecimal.
+/// Parses a number of this many bits, with or without a sign, decimal or hexadecimal.
 fn integer(text: &str, bits: u32) -> Option<u64> {
     let (negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
-    let magnitude: i128 = match digits.strip_prefix("0x") {
+    let magnitude: i128 = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
         Some(digits) => u64::from_str_radix(digits, 16).ok()?.into(),
         None => digits.parse::<u64>().ok()?.into(),
     };
