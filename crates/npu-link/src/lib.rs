@@ -40,7 +40,7 @@
 //! | `incremental` | growing programs: objects with addresses, waiting references, veneers |
 //! | `layout` | the allocation of addresses in a growing program |
 //! | `file_kind` | recognition of foreign files, for messages |
-//! | `image`, `write` | reading and writing of images |
+//! | `image`, `write`, `ihex` | reading and writing of images |
 //! | `listing` | the result as text |
 //!
 //! # Invariants
@@ -56,6 +56,7 @@ pub mod elf;
 mod file_kind;
 #[doc(hidden)]
 pub mod fuzz;
+mod ihex;
 mod image;
 mod incremental;
 mod layout;

@@ -56,7 +56,7 @@ const STEPS: u64 = 1000;
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Outcome {
-    let input::Loaded { file, config, .. } = input::load(&args.file, &args.target.settings)?;
+    let input::Loaded { file, config, .. } = input::load(&args.file, &args.target.settings())?;
     let check = Check::of(args, config)?;
     let whole = Candidate::of(&file);
     if !check.holds(&whole)? {

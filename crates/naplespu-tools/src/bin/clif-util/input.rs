@@ -24,9 +24,44 @@ pub struct TargetArgs {
     target: Triple,
 
     /// A setting of Cranelift or of the target, for example `opt_level=speed`; overrides `set`
-    /// lines of the file.
+    #[command(flatten)]
+    settings: SettingArgs,
+}
+
+impl TargetArgs {
+    /// Returns the settings of the command line.
+    pub fn settings(&self) -> Vec<String> {
+        self.settings.list()
+    }
+}
+
+/// Settings of the compiler for the current target.
+#[derive(clap::Args)]
+pub struct SettingArgs {
+    /// lines of files and defaults of the command. `clif-util isa settings` lists all
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = parse_setting)]
-    pub settings: Vec<String>,
+    settings: Vec<String>,
+
+    /// Optimization: -O0 is `opt_level=none`, -O1, -O2 and -O3 are `opt_level=speed`, and -Os is
+    /// `opt_level=speed_and_size`; --set overrides it
+    #[arg(short = 'O', value_name = "LEVEL", value_parser = ["0", "1", "2", "3", "s"], overrides_with = "level")]
+    level: Option<String>,
+}
+
+impl SettingArgs {
+    /// Returns the settings, of which later ones override earlier ones.
+    pub fn list(&self) -> Vec<String> {
+        let level = self.level.as_deref().map(|level| match level {
+            "0" => "opt_level=none",
+            "s" => "opt_level=speed_and_size",
+            _ => "opt_level=speed",
+        });
+        level
+            .map(str::to_owned)
+            .into_iter()
+            .chain(self.settings.iter().cloned())
+            .collect()
+    }
 }
 
 /// The cache of compiled functions.
@@ -65,7 +100,7 @@ fn parse_triple(text: &str) -> Result<Triple, String> {
 pub fn parse_setting(text: &str) -> Result<String, String> {
     Config::new()
         .set(text)
-        .map_err(|e| format!("{e}; `clif-util isa` lists all settings"))?;
+        .map_err(|e| format!("{e}; `clif-util isa settings` lists all"))?;
     Ok(text.to_owned())
 }
 

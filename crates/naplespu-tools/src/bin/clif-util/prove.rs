@@ -121,7 +121,7 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 fn prove_file(args: &Args, cache: Option<&AnswerCache>, path: &Path, counts: &mut Counts) -> Outcome {
-    let input::Loaded { file, isa, .. } = input::load(path, &args.target.settings)?;
+    let input::Loaded { file, isa, .. } = input::load(path, &args.target.settings())?;
     let isa = args
         .disable_pass
         .iter()

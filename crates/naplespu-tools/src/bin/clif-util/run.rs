@@ -44,7 +44,7 @@ pub fn run(args: &Args) -> Outcome {
 
 fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outcome {
     let device = args.execute.device_of_calls()?;
-    let input::Loaded { file, config, isa } = input::load(path, &args.target.settings)?;
+    let input::Loaded { file, config, isa } = input::load(path, &args.target.settings())?;
     let isa = Arc::new(args.cache.with_cache(&isa)?);
     let lines = run_lines::collect(&file)?;
     let mut program = Program::with_config(isa.clone(), device.config);

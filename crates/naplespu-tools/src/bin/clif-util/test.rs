@@ -1,6 +1,7 @@
 //! `clif-util test`: runs filetests.
 
-use crate::input::CacheArgs;
+use crate::input::{CacheArgs, SettingArgs};
+use crate::progress::Progress;
 use crate::{Outcome, Stop, output};
 use cranelift_naplespu::timing;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -36,9 +37,8 @@ pub struct Args {
     #[arg(long, value_name = "\"TARGET [NAME=VALUE ...]\"", value_parser = ForcedTarget::parse)]
     force_target: Option<ForcedTarget>,
 
-    /// A setting that overrides those of the files
-    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = crate::input::parse_setting)]
-    settings: Vec<String>,
+    #[command(flatten)]
+    settings: SettingArgs,
 
     #[command(flatten)]
     cache: CacheArgs,
@@ -69,7 +69,7 @@ pub fn run(args: &Args) -> Outcome {
     let files = runner::find(&args.paths).map_err(|(path, error)| Stop::of_file(&path, &error))?;
     let options = Options {
         forced: args.force_target.clone(),
-        settings: args.settings.clone(),
+        settings: args.settings.list(),
         bless: std::env::var_os("CRANELIFT_TEST_BLESS").is_some_and(|v| v == "1"),
         max_steps: args.max_steps,
         fill_seed: args.fill_seed,

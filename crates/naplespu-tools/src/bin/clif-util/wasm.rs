@@ -16,6 +16,9 @@ use std::sync::Arc;
 
 /// Compile a WebAssembly module, and run a function of it in the simulator
 ///
+/// The default settings are `opt_level=speed` and `strict_float=true`, and `atomics=machine` with
+/// threads of several cores.
+///
 /// All threads call the function at once with the same arguments. Each has its part of the shadow
 /// stack.
 #[derive(clap::Args)]
@@ -39,10 +42,13 @@ pub struct Args {
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
 
-    /// A setting of Cranelift or of the target; the defaults are `opt_level=speed` and
-    /// `strict_float=true`, and `atomics=machine` with threads of several cores
-    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = input::parse_setting)]
-    settings: Vec<String>,
+    /// A folder of the host that a program may use, and the name under which it finds the folder; by
+    /// default the same
+    #[arg(long, value_name = "FOLDER[::NAME]")]
+    dir: Vec<String>,
+
+    #[command(flatten)]
+    settings: input::SettingArgs,
 
     #[command(flatten)]
     cache: input::CacheArgs,
@@ -125,7 +131,7 @@ pub fn run(args: &Args) -> Outcome {
     if device.config.cores > 1 {
         settings.set("atomics=machine").map_err(fault)?;
     }
-    for setting in &args.settings {
+    for setting in &args.settings.list() {
         settings.set(setting).map_err(fault)?;
     }
     let isa = Arc::new(args.cache.with_cache(&*settings.isa().map_err(fault)?)?);

@@ -63,7 +63,7 @@ pub fn run(args: &Args) -> Outcome {
     if args.cores > 1 {
         settings.set("atomics=machine").map_err(fault)?;
     }
-    for setting in &args.settings {
+    for setting in &args.settings.list() {
         settings.set(setting).map_err(fault)?;
     }
     let config = npu_sim::Config {
