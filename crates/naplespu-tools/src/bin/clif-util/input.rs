@@ -1,5 +1,6 @@
 //! Input files and settings of the command line.
 
+use crate::progress::Progress;
 use crate::{Stop, fault};
 use cranelift_naplespu::isa::{Isa, Triple};
 use cranelift_naplespu::{CodeCache, CompileError};
@@ -23,7 +24,6 @@ pub struct TargetArgs {
     #[arg(long, default_value = TARGET, value_name = "TRIPLE", value_parser = parse_triple)]
     target: Triple,
 
-    /// A setting of Cranelift or of the target, for example `opt_level=speed`; overrides `set`
     #[command(flatten)]
     settings: SettingArgs,
 }
@@ -38,6 +38,7 @@ impl TargetArgs {
 /// Settings of the compiler for the current target.
 #[derive(clap::Args)]
 pub struct SettingArgs {
+    /// A setting of Cranelift or of the target, for example `opt_level=speed`; overrides `set`
     /// lines of files and defaults of the command. `clif-util isa settings` lists all
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = parse_setting)]
     settings: Vec<String>,
@@ -151,11 +152,17 @@ pub fn compile_all<T: Send>(
     file: &ClifFile,
     work: impl Fn(&mut Worker, &FunctionCase) -> Result<T, CompileError> + Sync + Send,
 ) -> Result<Vec<T>, Stop> {
+    let progress = Progress::bar(file.functions.len(), "functions");
     let results = parallel::map(
         file.functions.iter().collect(),
         |case| case.func.dfg.num_insts(),
-        |worker, case| caught(|| work(worker, case)),
+        |worker, case| {
+            let result = caught(|| work(worker, case));
+            progress.step();
+            result
+        },
     );
+    drop(progress);
     let mut faults = Vec::new();
     let mut compiled = Vec::new();
     for (case, result) in file.functions.iter().zip(results) {

@@ -26,6 +26,7 @@ mod objcopy;
 mod objdump;
 mod output;
 mod print;
+mod progress;
 mod prove;
 mod run;
 mod run_lines;
@@ -36,9 +37,10 @@ mod wasm;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 use naplespu_reader::panics;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Compile, assemble, run, test and inspect CLIF and NPU code.
@@ -56,10 +58,18 @@ enum Command {
     /// Print CLIF files in normal form
     Cat(print::Args),
     Compile(compile::Args),
+    /// Print a script that completes command lines in a shell
+    Completions {
+        shell: Shell,
+    },
     Disasm(disasm::Args),
     Interpret(interpret::Args),
     Isa(isa::Args),
     Link(link::Args),
+    /// Write a manual page for each subcommand to a folder
+    Man {
+        folder: PathBuf,
+    },
     Nm(nm::Args),
     Objcopy(objcopy::Args),
     Objdump(objdump::Args),
@@ -107,6 +117,9 @@ impl Stop {
 /// The exit status after a panic, as for any Rust program.
 const PANICKED: u8 = 101;
 
+/// The exit status after a trap of a program, as for a process that aborts.
+const TRAPPED: u8 = 134;
+
 impl From<std::io::Error> for Stop {
     fn from(error: std::io::Error) -> Self {
         match error.kind() {
@@ -117,9 +130,6 @@ impl From<std::io::Error> for Stop {
 }
 
 fn main() -> ExitCode {
-/// The exit status after a trap of a program, as for a process that aborts.
-const TRAPPED: u8 = 134;
-
     let cli = match Cli::try_parse_from(arguments(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) => return usage(error),
@@ -131,10 +141,18 @@ const TRAPPED: u8 = 134;
         Command::Bugpoint(args) => bugpoint::run(&args),
         Command::Cat(args) => print::cat(&args),
         Command::Compile(args) => compile::run(&args),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "clif-util", &mut script);
+            output::print(&script)
+        }
         Command::Disasm(args) => disasm::run(&args),
         Command::Interpret(args) => interpret::run(&args),
         Command::Isa(args) => isa::run(&args),
         Command::Link(args) => link::run(&args),
+        Command::Man { folder } => std::fs::create_dir_all(&folder)
+            .and_then(|()| clap_mangen::generate_to(Cli::command(), &folder))
+            .map_err(|error| Stop::of_file(&folder, &error)),
         Command::Nm(args) => nm::run(&args),
         Command::Size(args) => nm::size(&args),
         Command::Objcopy(args) => objcopy::run(&args),
@@ -150,9 +168,6 @@ const TRAPPED: u8 = 134;
     match outcome {
         Ok(Ok(())) => ExitCode::SUCCESS,
         // The output that was not read may have reported a failure.
-        Command::Man { folder } => std::fs::create_dir_all(&folder)
-            .and_then(|()| clap_mangen::generate_to(Cli::command(), &folder))
-            .map_err(|error| Stop::of_file(&folder, &error)),
         Ok(Err(Stop::Reported | Stop::Closed)) => ExitCode::FAILURE,
         Ok(Err(Stop::Exit(status))) => ExitCode::from(status),
         Ok(Err(Stop::Panicked)) => ExitCode::from(PANICKED),

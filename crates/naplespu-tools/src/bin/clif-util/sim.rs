@@ -124,6 +124,7 @@ pub fn run(args: &Args) -> Outcome {
     session.start(&args.execute)?;
     let mut timing = args.execute.timing().map(Timing::new);
     let limit = args.execute.max_steps.unwrap_or(MAX_STEPS);
+    let progress = args.execute.progress();
     let halt = match (&mut timing, device.threads.as_slice()) {
         _ if is_hardware => {
             let mut coherence = Coherence::new(&machine, args.coherence_seed);
@@ -140,6 +141,7 @@ pub fn run(args: &Args) -> Outcome {
         }
         (None, _) => Execution::Many(machine.run_threads(&mut args.execute.schedule(), limit)),
     };
+    drop(progress);
     let text = session.end(&args.execute, timing.map(|timing| timing.report()))?;
     session.finish(&args.execute, &machine, &device.threads, &loaded.name)?;
     let summary = summary(&machine, &device.threads, &halt) + &text.unwrap_or_default();

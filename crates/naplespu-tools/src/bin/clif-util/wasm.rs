@@ -186,6 +186,7 @@ pub fn run(args: &Args) -> Outcome {
             let values = values(function, &types, operands)?;
             store.call_threads(&instance, item, &values, threads, args.stack_size)
         }
+            let _progress = args.execute.progress();
     };
     let report = session.end(store.module())?;
     session.finish(store.module(), &name)?;

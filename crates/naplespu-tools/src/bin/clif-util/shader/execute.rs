@@ -1,6 +1,7 @@
 //! Compiles a shader, binds buffers and runs its work-groups.
 
 use super::{Args, Contents, Form, Number, Place};
+use crate::progress::Progress;
 use crate::{Outcome, Stop, fault, input, output};
 use naplespu_jit::Device;
 use naplespu_jit::device::Buffer;
@@ -81,7 +82,9 @@ pub fn run(args: &Args) -> Outcome {
         timing: args.timing.then(TimingConfig::default),
         instruction_limit: args.max_steps,
     };
+    let progress = Progress::spinner("work-groups run");
     let statistics = runner.dispatch(&mut device, &dispatch, &bound).map_err(in_file)?;
+    drop(progress);
     if args.verbose {
         output::report(&format!("{} instructions\n", statistics.instructions));
     }
