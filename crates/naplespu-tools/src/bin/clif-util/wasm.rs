@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use cranelift_codegen::isa::CallConv;
 use naplespu_jit::{NpuModule, RunError};
 use naplespu_reader::Config as Settings;
-use naplespu_wasm::wasi::{Wasi, World};
+use naplespu_wasm::wasi::{Folder, Wasi, World};
 use naplespu_wasm::{CallError, Extern, FuncItem, Store, Value, ValueType, WasmError, readable};
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -160,7 +160,7 @@ pub fn run(args: &Args) -> Outcome {
     }
     let module = NpuModule::with_config(isa, device.config).map_err(fault)?;
     let mut store = Store::new(module, config);
-    let world = world(args, &name);
+    let world = world(args, &name)?;
     let wasi = Wasi::define(&mut store, &bytes, world).map_err(in_file)?;
     let instance = store.load(&bytes).map_err(in_file)?;
     wasi.attach(&store, &instance).map_err(in_file)?;
@@ -192,6 +192,11 @@ pub fn run(args: &Args) -> Outcome {
     session.finish(store.module(), &name)?;
     if wasi.used_random() {
         let seed = args.seed.unwrap_or(DEFAULT_SEED);
+    for name in wasi.missing() {
+        output::report(&format!(
+            "note: the program called `{name}` of WASI, which is not implemented and returned ENOSYS\n"
+        ));
+    }
         output::report(&format!("note: random numbers came from --seed {seed}\n"));
     }
     if args.verbose {
@@ -214,18 +219,23 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 /// Returns the environment of a program.
-fn world(args: &Args, name: &str) -> World {
+fn world(args: &Args, name: &str) -> Result<World, Stop> {
     let mut list = vec![name.to_owned()];
     list.extend(args.program_args.iter().cloned());
     let seed = args.seed.unwrap_or(DEFAULT_SEED);
-    World {
+    let folders = args.dir.iter().map(|text| {
+        let (folder, name) = text.split_once("::").unwrap_or((text, text));
+        Folder::open(folder.as_ref(), name).map_err(|error| Stop::of_file(folder.as_ref(), &error))
+    });
+    Ok(World {
         args: list,
         environment: args.env.clone(),
         input: Box::new(std::io::stdin()),
         output: Box::new(std::io::stdout()),
         errors: Box::new(std::io::stderr()),
         seed,
-    }
+        folders: folders.collect::<Result<_, _>>()?,
+    })
 }
 
 /// The default seed, so that runs repeat.
