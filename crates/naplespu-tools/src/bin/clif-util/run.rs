@@ -1,6 +1,6 @@
 //! `clif-util run`: compiles functions and executes their run lines in the simulator.
 
-use crate::execute::{ExecuteArgs, ModuleSession};
+use crate::execute::{self, ExecuteArgs, ModuleSession};
 use crate::run_lines::{self, worse};
 use crate::{Outcome, Stop, fault, input, output};
 use naplespu_filetests::file::call_simulated_threads;
@@ -69,7 +69,9 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
     }
     let loaded = input::report(&file, &faults);
     let module = program.module().map_err(fault)?;
-    let session = ModuleSession::new(&args.execute, module, &device.threads, Options::default().max_steps)?;
+    execute::finish(module)?;
+    let (map, most) = (module.code_map(), Options::default().max_steps);
+    let session = ModuleSession::new(&args.execute, module, map, &device.threads, most)?;
     // The number of instructions and the report of each line.
     let mut reports = Vec::new();
     let mut ended = Ok(());

@@ -164,7 +164,9 @@ pub fn run(args: &Args) -> Outcome {
     let wasi = Wasi::define(&mut store, &bytes, world).map_err(in_file)?;
     let instance = store.load(&bytes).map_err(in_file)?;
     wasi.attach(&store, &instance).map_err(in_file)?;
-    let session = ModuleSession::new(&args.execute, store.module_mut(), threads, u64::MAX)?;
+    execute::finish(store.module_mut())?;
+    let map = store.code_map();
+    let session = ModuleSession::new(&args.execute, store.module_mut(), map, threads, u64::MAX)?;
     session.start()?;
     if let Err(error) = store.start(&instance) {
         session.end(store.module())?;
@@ -184,19 +186,19 @@ pub fn run(args: &Args) -> Outcome {
             let item = exported(&name, function, instance.exports())?;
             let types = store.type_of(item).map_err(fault)?.params.clone();
             let values = values(function, &types, operands)?;
+            let _progress = args.execute.progress();
             store.call_threads(&instance, item, &values, threads, args.stack_size)
         }
-            let _progress = args.execute.progress();
     };
     let report = session.end(store.module())?;
     session.finish(store.module(), &name)?;
-    if wasi.used_random() {
-        let seed = args.seed.unwrap_or(DEFAULT_SEED);
     for name in wasi.missing() {
         output::report(&format!(
             "note: the program called `{name}` of WASI, which is not implemented and returned ENOSYS\n"
         ));
     }
+    if wasi.used_random() {
+        let seed = args.seed.unwrap_or(DEFAULT_SEED);
         output::report(&format!("note: random numbers came from --seed {seed}\n"));
     }
     if args.verbose {

@@ -9,7 +9,7 @@ mod session;
 mod trace;
 mod waits;
 
-pub use session::{ModuleSession, Session};
+pub use session::{ModuleSession, Session, finish};
 
 use crate::Stop;
 use crate::disasm::parse_address;
