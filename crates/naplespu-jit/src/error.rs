@@ -338,35 +338,6 @@ impl fmt::Display for StuckThread {
     }
 }
 
-/// Groups threads whose waits differ only in the thread. Returns the first thread of each group
-/// with the numbers of all of them.
-fn equal_waits(threads: &[StuckThread]) -> Vec<(&StuckThread, Vec<usize>)> {
-    let mut groups: Vec<(&StuckThread, Vec<usize>)> = Vec::new();
-    for stuck in threads {
-        let same = |first: &StuckThread| {
-            let moved = StuckThread {
-                thread: first.thread,
-                ..stuck.clone()
-            };
-            moved == *first
-        };
-        match groups.iter_mut().find(|(first, _)| same(first)) {
-            Some((_, numbers)) => numbers.push(stuck.thread),
-            None => groups.push((stuck, vec![stuck.thread])),
-        }
-    }
-    groups
-}
-
-/// Formats ascending numbers, with a range for three or more in a row: `0-2, 5`.
-fn ranges(numbers: &[usize]) -> String {
-    let parts = numbers.chunk_by(|a, b| a + 1 == *b).map(|row| match row {
-        [first, _, .., last] => format!("{first}-{last}"),
-        few => few.iter().map(usize::to_string).collect::<Vec<_>>().join(", "),
-    });
-    parts.collect::<Vec<_>>().join(", ")
-}
-
 impl StuckThread {
     /// Writes the wait of this thread, for all threads with these numbers.
     fn write(&self, f: &mut fmt::Formatter<'_>, numbers: &[usize], place: &dyn Fn(&Location) -> String) -> fmt::Result {
@@ -377,12 +348,9 @@ impl StuckThread {
             at,
             ..
         } = self;
-        let [noun, verb] = match numbers {
-            [_] => ["thread", "waits"],
-            _ => ["threads", "wait"],
-        };
-        let numbers = ranges(numbers);
-        write!(f, "{noun} {numbers} {verb}{} at barrier {barrier}", place(at))?;
+        let verb = if numbers.len() == 1 { "waits" } else { "wait" };
+        let threads = npu_sim::thread_list(numbers);
+        write!(f, "{threads} {verb}{} at barrier {barrier}", place(at))?;
         match expected {
             0 => f.write_str(", which opened for another id with the same counter"),
             _ => write!(f, ", {arrived} of {expected} arrived"),
@@ -511,7 +479,7 @@ impl fmt::Display for Placed<'_> {
             }
             RunError::Deadlock(threads) => {
                 f.write_str("the threads wait for each other")?;
-                for (first, numbers) in equal_waits(threads) {
+                for (first, numbers) in npu_sim::by_thread(threads, |stuck| &mut stuck.thread) {
                     f.write_str("; ")?;
                     first.write(f, &numbers, place)?;
                 }

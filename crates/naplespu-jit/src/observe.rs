@@ -2,7 +2,7 @@
 
 use super::cycles::{CycleProfile, InstCycles};
 use super::npu_module::NpuModule;
-use super::watch::{CodeMap, MappedCode, MappedData, TimedRun, Watcher};
+use super::watch::{CodeMap, MappedCode, MappedData, MappedLine, TimedRun, Watcher};
 use npu_link::Purpose;
 use npu_mc::machine::INSTRUCTION_SIZE;
 use npu_sim::TimingConfig;
@@ -29,13 +29,18 @@ impl NpuModule {
     /// later definitions, or routines that a later call links; see [`NpuModule::finalize_definitions`].
     pub fn code_map(&self) -> CodeMap {
         let code = self.linker.code().map(|(index, object)| {
-            let compiled = self.code.get(&index);
+            let files: Vec<String> = self.source_file(index).map(str::to_owned).into_iter().collect();
+            let lines = self.code.get(&index).into_iter().flat_map(|code| &code.srclocs);
+            let lines = lines.map(|range| MappedLine {
+                range: *range,
+                line: (!files.is_empty() && !range.loc.is_default()).then(|| (0, range.loc.bits())),
+            });
             MappedCode {
                 start: object.address,
                 end: object.address.saturating_add(object.size.max(INSTRUCTION_SIZE)),
                 name: object.name.clone(),
-                file: self.source_file(index).map(str::to_owned),
-                lines: compiled.map_or_else(Vec::new, |code| code.srclocs.clone()),
+                lines: lines.collect(),
+                files,
             }
         });
         let mut code: Vec<MappedCode> = code.collect();

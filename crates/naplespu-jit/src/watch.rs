@@ -2,6 +2,7 @@
 
 use super::error::SourceLine;
 use super::layout;
+use cranelift_codegen::ir::SourceLoc;
 use cranelift_naplespu::code::SrcLocRange;
 use npu_sim::{Halt, Machine, Timing, TraceEvent};
 
@@ -39,9 +40,17 @@ pub(super) struct MappedCode {
     pub(super) start: u32,
     pub(super) end: u32,
     pub(super) name: String,
-    /// The source file, if source locations are lines of one.
-    pub(super) file: Option<String>,
-    pub(super) lines: Vec<SrcLocRange>,
+    /// The source files of the lines.
+    pub(super) files: Vec<String>,
+    pub(super) lines: Vec<MappedLine>,
+}
+
+/// A range of code with its source location.
+#[derive(Clone, Debug)]
+pub(super) struct MappedLine {
+    pub(super) range: SrcLocRange,
+    /// The index of the file, and the line.
+    pub(super) line: Option<(usize, u32)>,
 }
 
 impl CodeMap {
@@ -74,13 +83,33 @@ impl CodeMap {
     /// [`NpuModule::set_source_file`](crate::NpuModule::set_source_file).
     pub fn line(&self, address: u32) -> Option<SourceLine> {
         let code = self.code_at(address)?;
-        let file = code.file.clone()?;
         let offset = address - code.start;
-        let after = code.lines.partition_point(|range| range.start <= offset);
-        let range = code.lines.get(after.checked_sub(1)?)?;
-        (offset < range.end && !range.loc.is_default()).then(|| SourceLine {
-            file,
-            line: range.loc.bits(),
-        })
+        let after = code.lines.partition_point(|line| line.range.start <= offset);
+        let found = code.lines.get(after.checked_sub(1)?)?;
+        let (file, line) = found.line.filter(|_| offset < found.range.end)?;
+        let file = code.files.get(file)?.clone();
+        Some(SourceLine { file, line })
+    }
+
+    /// Replaces the source lines by those that `line` returns for a function and the source location
+    /// of an instruction.
+    pub fn with_lines(mut self, line: impl Fn(&str, SourceLoc) -> Option<SourceLine>) -> Self {
+        for code in &mut self.code {
+            let mut files = Vec::new();
+            for mapped in &mut code.lines {
+                let loc = mapped.range.loc;
+                let found = (!loc.is_default()).then(|| line(&code.name, loc)).flatten();
+                mapped.line = found.map(|SourceLine { file, line }| {
+                    let known = files.iter().position(|known| *known == file);
+                    let number = known.unwrap_or_else(|| {
+                        files.push(file);
+                        files.len() - 1
+                    });
+                    (number, line)
+                });
+            }
+            code.files = files;
+        }
+        self
     }
 }

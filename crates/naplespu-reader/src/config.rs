@@ -3,6 +3,7 @@
 
 use super::diagnostic::Diagnostic;
 use super::header::{ConfigLine, Header, Word};
+use super::parse::nearest;
 use cranelift_codegen::settings::{self, Configurable, Flags, SetError};
 use cranelift_naplespu::settings::Setting;
 use cranelift_naplespu::{Builder, Isa, Triple, isa};
@@ -17,7 +18,12 @@ pub const TARGET: &str = "naplespu";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingError {
     /// Neither Cranelift nor the target has this setting.
-    Unknown(String),
+    Unknown {
+        /// The name.
+        name: String,
+        /// A setting with a similar name.
+        near: Option<String>,
+    },
     /// The setting does not accept this value.
     Value(String),
 }
@@ -25,7 +31,10 @@ pub enum SettingError {
 impl fmt::Display for SettingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown(name) => write!(f, "unknown setting `{name}`"),
+            Self::Unknown { name, near: None } => write!(f, "unknown setting `{name}`"),
+            Self::Unknown { name, near: Some(near) } => {
+                write!(f, "unknown setting `{name}`; a similar one is `{near}`")
+            }
             Self::Value(what) => f.write_str(what),
         }
     }
@@ -73,7 +82,12 @@ impl Config {
             None => trial.enable(name),
         }
         .map_err(|e| match e {
-            SetError::BadName(name) => SettingError::Unknown(name),
+            SetError::BadName(name) => {
+                let shared: Vec<&str> = settings::builder().iter().map(|setting| setting.name).collect();
+                let own = Setting::ALL.iter().map(|setting| setting.info().name);
+                let near = nearest(&name, own.chain(shared)).map(str::to_owned);
+                SettingError::Unknown { name, near }
+            }
             SetError::BadType => SettingError::Value(match value {
                 Some(_) => format!("`{name}` needs a value of another type"),
                 None => format!("`{name}` needs a value: `{name}=VALUE`"),
@@ -290,7 +304,7 @@ fn is_of_cranelift(triple: &str) -> bool {
 fn apply(config: &mut Config, word: &Word, lenient: bool, faults: &mut Vec<Diagnostic>) {
     match config.set(&word.text) {
         Ok(()) => {}
-        Err(SettingError::Unknown(_)) if lenient => {}
+        Err(SettingError::Unknown { .. }) if lenient => {}
         Err(error) => {
             faults.push(
                 Diagnostic::new(error.to_string(), word.span.clone(), "").note("`clif-util isa` lists all settings"),

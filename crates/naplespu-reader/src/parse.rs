@@ -8,7 +8,9 @@ use super::diagnostic::{Diagnostic, Source};
 use super::header::Header;
 use super::panics::{Panic, PanicIn, caught};
 use cranelift_codegen::ir::entities::AnyEntity;
-use cranelift_codegen::ir::{Function, RelSourceLoc, SourceLoc, ValueLabel, ValueLabelAssignments, ValueLabelStart};
+use cranelift_codegen::ir::{
+    Function, Opcode, RelSourceLoc, SourceLoc, ValueLabel, ValueLabelAssignments, ValueLabelStart,
+};
 use cranelift_codegen::isa::CallConv;
 use cranelift_codegen::verifier::VerifierErrors;
 use cranelift_reader::{ParseError, ParseOptions, SourceMap, TestFile, parse_test};
@@ -239,7 +241,12 @@ impl ClifFile {
                 let code = self.source.code_span(line);
                 let span = blamed(&error.message, &self.source.text[code.clone()])
                     .map_or(code.clone(), |r| code.start + r.start..code.start + r.end);
-                Diagnostic::new(error.message, span, "here")
+                let hint = opcode_hint(&error.message);
+                let fault = Diagnostic::new(error.message, span, "here");
+                match hint {
+                    Some(hint) => fault.note(hint),
+                    None => fault,
+                }
             }
             Err(panic) => {
                 let line = self.source.position(piece.start).0;
@@ -269,6 +276,42 @@ impl ClifFile {
             }
         }
     }
+}
+
+/// Returns a hint for the reader's message on an unknown opcode.
+fn opcode_hint(message: &str) -> Option<String> {
+    let name = message.strip_prefix("Unknown opcode: '")?.strip_suffix('\'')?;
+    let opcodes = || Opcode::all().iter().map(ToString::to_string);
+    if let Some(base) = name.strip_suffix("_imm") {
+        // These opcodes of older versions had an immediate as the last operand; that of `irsub_imm`
+        // was the minuend.
+        let used = match base {
+            "irsub" => Some("isub v9, v0".to_owned()),
+            "icmp" => Some("icmp eq v0, v9".to_owned()),
+            base => opcodes()
+                .find(|opcode| opcode == base)
+                .map(|opcode| format!("{opcode} v0, v9")),
+        };
+        if let Some(used) = used {
+            let condition = if base == "icmp" { "eq " } else { "" };
+            return Some(format!(
+                "CLIF no longer has this opcode: in place of `{name} {condition}v0, 5`, write `v9 = iconst.i32 5` \
+                 and `{used}`"
+            ));
+        }
+    }
+    let known: Vec<String> = opcodes().collect();
+    let near = nearest(name, known.iter().map(String::as_str))?;
+    Some(format!("did you mean `{near}`?"))
+}
+
+/// Returns the candidate that is most similar to `name`, if it is similar enough for a hint.
+pub(crate) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let limit = (name.len() / 3).clamp(1, 3);
+    let near = candidates.map(|candidate| (strsim::osa_distance(name, candidate), candidate));
+    near.filter(|(distance, _)| *distance <= limit)
+        .min()
+        .map(|(_, candidate)| candidate)
 }
 
 /// Parses a text. A panic of the reader is the inner error.

@@ -10,7 +10,7 @@ use crate::types::{FuncType, Target, Types, ValueType};
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
 use cranelift_module::{FuncId, Linkage, Module};
-use naplespu_jit::{HostFunction, LinkError, Location, NpuModule, RunError, TrapReport};
+use naplespu_jit::{CodeMap, HostFunction, LinkError, Location, NpuModule, RunError, TrapReport};
 use std::collections::HashMap;
 use std::fmt;
 
@@ -555,6 +555,15 @@ impl Store {
     pub fn source_line(&self, function: &str, offset: u32) -> Option<SourceLine> {
         let lines = self.lines.get(*self.lines_of.get(function)?)?;
         lines.at(offset)
+    }
+
+    /// Returns the names of the current code and data, with the source lines of modules that have
+    /// debug information; see [`NpuModule::code_map`].
+    pub fn code_map(&self) -> CodeMap {
+        self.module.code_map().with_lines(|function, location| {
+            let SourceLine { file, line, .. } = self.source_line(function, location.bits())?;
+            Some(naplespu_jit::SourceLine { file, line })
+        })
     }
 
     /// Names WebAssembly traps as the specification does.

@@ -1,8 +1,12 @@
-//! WASI preview 1 for a machine without files: console, arguments, environment, clock, random
-//! numbers and exit.
+//! WASI preview 1: console, arguments, environment, clock, random numbers, exit, and files in folders
+//! of the host.
 //!
 //! Every function that a module imports from [`MODULE`] exists. Functions without an implementation
-//! return `ENOSYS`.
+//! return `ENOSYS`; [`Wasi::missing`] names those that were called.
+
+mod files;
+
+pub use files::Folder;
 
 use crate::error::{Result, WasmError};
 use crate::items::Extern;
@@ -10,8 +14,10 @@ use crate::parse::{ImportKind, parse};
 use crate::store::{CallError, Instance, Store};
 use crate::types::{Types, ValueType};
 use cranelift_codegen::data_value::DataValue;
+use files::Files;
 use naplespu_jit::{HostCall, HostStop};
 use npu_sim::Machine;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,6 +31,7 @@ const CYCLES_PER_MICROSECOND: u64 = 100;
 const SUCCESS: i32 = 0;
 const EBADF: i32 = 8;
 const EFAULT: i32 = 21;
+const EILSEQ: i32 = 25;
 const EIO: i32 = 29;
 const ENOSYS: i32 = 52;
 const ESPIPE: i32 = 70;
@@ -48,6 +55,8 @@ pub struct World {
     pub errors: Box<dyn Write + Send>,
     /// The seed of random numbers.
     pub seed: u64,
+    /// The folders that the program may use.
+    pub folders: Vec<Folder>,
 }
 
 impl fmt::Debug for World {
@@ -56,6 +65,7 @@ impl fmt::Debug for World {
             .field("args", &self.args)
             .field("environment", &self.environment)
             .field("seed", &self.seed)
+            .field("folders", &self.folders)
             .finish_non_exhaustive()
     }
 }
@@ -66,6 +76,9 @@ struct State {
     random: bool,
     /// The address of the memory on the device, and of the word with its size.
     memory: Option<(u32, u32)>,
+    files: Files,
+    /// The called functions without an implementation.
+    missing: BTreeSet<String>,
 }
 
 /// The WASI functions of one program.
@@ -85,11 +98,14 @@ impl Wasi {
     /// # Errors
     ///
     /// See [`WasmError`].
-    pub fn define(store: &mut Store, bytes: &[u8], world: World) -> Result<Self> {
+    pub fn define(store: &mut Store, bytes: &[u8], mut world: World) -> Result<Self> {
+        let files = Files::new(std::mem::take(&mut world.folders));
         let wasi = Self(Arc::new(Mutex::new(State {
             world,
             random: false,
             memory: None,
+            files,
+            missing: BTreeSet::new(),
         })));
         let mut types = Types::default();
         let info = parse(bytes, &mut types)?;
@@ -122,6 +138,11 @@ impl Wasi {
         self.lock().random
     }
 
+    /// Returns the names of the called functions that have no implementation.
+    pub fn missing(&self) -> Vec<String> {
+        self.lock().missing.iter().cloned().collect()
+    }
+
     /// Sets the instance that runs. Its memory is the export `memory`.
     ///
     /// # Errors
@@ -149,6 +170,23 @@ struct Memory<'a> {
     size: u32,
 }
 
+/// The arguments of a call.
+struct Args<'a>(&'a [DataValue]);
+
+impl Args<'_> {
+    fn word(&self, k: usize) -> u32 {
+        self.long(k) as u32
+    }
+
+    fn long(&self, k: usize) -> u64 {
+        match self.0.get(k) {
+            Some(DataValue::I32(value)) => u64::from(*value as u32),
+            Some(DataValue::I64(value)) => *value as u64,
+            _ => 0,
+        }
+    }
+}
+
 /// A result with an error number.
 type Errno<T> = std::result::Result<T, i32>;
 
@@ -165,6 +203,10 @@ impl Memory<'_> {
         let mut bytes = vec![0; count as usize];
         self.machine.memory().read(address, &mut bytes);
         Ok(bytes)
+    }
+
+    fn text(&self, at: u32, count: u32) -> Errno<String> {
+        String::from_utf8(self.read(at, count)?).map_err(|_| EILSEQ)
     }
 
     fn word(&self, at: u32) -> Errno<u32> {
@@ -213,11 +255,8 @@ impl Memory<'_> {
 
 impl State {
     fn call(&mut self, name: &str, call: HostCall<'_>, args: &[DataValue]) -> std::result::Result<i32, HostStop> {
-        let word = |k: usize| match args.get(k) {
-            Some(DataValue::I32(value)) => *value as u32,
-            Some(DataValue::I64(value)) => *value as u32,
-            _ => 0,
-        };
+        let args = Args(args);
+        let word = |k: usize| args.word(k);
         if name == "proc_exit" {
             self.flush()?;
             return Err(HostStop::Exit(word(0)));
@@ -250,8 +289,8 @@ impl State {
             }
             "clock_res_get" => memory.write(word(1), &(1000 / CYCLES_PER_MICROSECOND).to_le_bytes()),
             "random_get" => self.random(&mut memory, word(0), word(1)),
-            "fd_write" => self.fd_write(&mut memory, word(0), word(1), word(2), word(3)),
-            "fd_read" => self.fd_read(&mut memory, word(0), word(1), word(2), word(3)),
+            "fd_write" if word(0) <= 2 => self.fd_write(&mut memory, word(0), word(1), word(2), word(3)),
+            "fd_read" if word(0) <= 2 => self.fd_read(&mut memory, word(0), word(1), word(2), word(3)),
             "fd_fdstat_get" if word(0) <= 2 => {
                 let mut stat = [0; 24];
                 stat[0] = CHARACTER_DEVICE;
@@ -265,17 +304,12 @@ impl State {
             }
             "fd_seek" | "fd_tell" if word(0) <= 2 => Err(ESPIPE),
             "fd_close" | "fd_fdstat_set_flags" if word(0) <= 2 => Ok(()),
-            "fd_close"
-            | "fd_fdstat_get"
-            | "fd_fdstat_set_flags"
-            | "fd_filestat_get"
-            | "fd_seek"
-            | "fd_tell"
-            | "fd_prestat_get"
-            | "fd_prestat_dir_name" => Err(EBADF),
             "sched_yield" => Ok(()),
-            _ => Err(ENOSYS),
+            _ => self.files.call(name, &mut memory, &args),
         };
+        if done == Err(ENOSYS) {
+            self.missing.insert(name.to_owned());
+        }
         Ok(done.err().unwrap_or(SUCCESS))
     }
 

@@ -1,6 +1,7 @@
-//! Images of programs and their parsers: flat binaries, hexadecimal words, and the two memory dumps
-//! of the existing tools (`docs/machine/objects.md`).
+//! Images of programs and their parsers: flat binaries, hexadecimal words, Intel HEX, and the two
+//! memory dumps of the existing tools (`docs/machine/objects.md`).
 
+use crate::ihex;
 use std::fmt;
 
 /// Bytes per line of the two dump formats.
@@ -22,6 +23,8 @@ pub enum Format {
     Mem,
     /// `_mem_standalone.hex`: each line has `0xADDRESS,0x` and 64 bytes, first byte first.
     MemStandalone,
+    /// Intel HEX, with the entry point.
+    IntelHex,
 }
 
 impl Format {
@@ -35,6 +38,9 @@ impl Format {
             return Format::Flat;
         };
         let is_hex = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_hexdigit());
+        if first.strip_prefix(':').is_some_and(is_hex) {
+            return Format::IntelHex;
+        }
         if let Some((address, data)) = first.split_once(',')
             && let (Some(address), Some(data)) = (address.strip_prefix("0x"), data.strip_prefix("0x"))
             && is_hex(address)
@@ -125,6 +131,7 @@ impl Image {
             Format::Verilog => |reader, text, base| reader.hex::<1>(text, base),
             Format::Mem => |reader, text, _| reader.mem(text),
             Format::MemStandalone => |reader, text, _| reader.mem_standalone(text),
+            Format::IntelHex => |reader, text, _| ihex::read(reader, text),
         };
         let text = std::str::from_utf8(bytes).map_err(|e| {
             let before = &bytes[..e.valid_up_to()];
@@ -149,13 +156,13 @@ impl Image {
     }
 }
 
-struct Reader {
-    image: Image,
+pub(crate) struct Reader {
+    pub(crate) image: Image,
     errors: Vec<ImageError>,
 }
 
 impl Reader {
-    fn error(&mut self, line: usize, column: usize, message: impl Into<String>) {
+    pub(crate) fn error(&mut self, line: usize, column: usize, message: impl Into<String>) {
         self.errors.push(ImageError {
             line: line as u32 + 1,
             column: column as u32 + 1,
@@ -164,7 +171,7 @@ impl Reader {
     }
 
     /// Adds bytes; extends the last segment if they directly follow it.
-    fn put(&mut self, address: u32, bytes: &[u8]) {
+    pub(crate) fn put(&mut self, address: u32, bytes: &[u8]) {
         if let Some(last) = self.image.segments.last_mut()
             && last.address.wrapping_add(last.bytes.len() as u32) == address
         {

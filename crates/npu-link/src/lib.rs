@@ -32,7 +32,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `static_link` | addresses and relocations of one object |
-//! | `program` | programs: `types` has inputs and results, `linking` the state, `symbols` finds definitions, `addresses` places sections, `relocations` writes words and veneers, `copies` gives each thread a copy of the instructions, `frames` drops entries of `.eh_frame`, `exceptions` drops entries of the handler tables |
+//! | `program` | programs: `types` has inputs and results, `linking` the state, `symbols` finds definitions, `users` finds where an undefined symbol is used, `addresses` places sections, `relocations` writes words and veneers, `copies` gives each thread a copy of the instructions, `frames` drops entries of `.eh_frame`, `exceptions` drops entries of the handler tables |
 //! | `startup` | the code before `main`, from `startup.s` |
 //! | `elf` | ELF files to objects and images, and back; `inspect`: the contents of an ELF file |
 //! | `archive` | archives as libraries |
@@ -40,7 +40,7 @@
 //! | `incremental` | growing programs: objects with addresses, waiting references, veneers |
 //! | `layout` | the allocation of addresses in a growing program |
 //! | `file_kind` | recognition of foreign files, for messages |
-//! | `image`, `write` | reading and writing of images |
+//! | `image`, `write`, `ihex` | reading and writing of images |
 //! | `listing` | the result as text |
 //!
 //! # Invariants
@@ -56,6 +56,7 @@ pub mod elf;
 mod file_kind;
 #[doc(hidden)]
 pub mod fuzz;
+mod ihex;
 mod image;
 mod incremental;
 mod layout;
@@ -72,7 +73,8 @@ pub use incremental::{Contents, LinkError, Linker, Memory, Placed, Reference, Wa
 pub use layout::{Layout, MAX_ALIGN, Purpose};
 pub use listing::{listing, show_encoding, symbol_map};
 pub use program::{
-    Input, Library, LinkOptions, MemoryLayout, OutputSection, OutputSymbol, Part, Program, ProgramError, link_program,
+    Input, Library, LinkOptions, MemoryLayout, OutputSection, OutputSymbol, Part, Program, ProgramError, User,
+    link_program,
 };
 pub use static_link::{Linked, Placement, link};
 pub use write::TooLong;

@@ -1,5 +1,6 @@
 //! Writes images to files.
 
+use crate::ihex;
 use crate::image::{BLOCK, Format, Image};
 use std::fmt::{self, Write as _};
 
@@ -56,6 +57,7 @@ impl Image {
                 Ok(text.into_bytes())
             }
             Format::MemStandalone => Ok(standalone(self).into_bytes()),
+            Format::IntelHex => Ok(ihex::write(self).into_bytes()),
         }
     }
 }
@@ -178,6 +180,7 @@ mod tests {
             Format::Flat,
             Format::Mem,
             Format::MemStandalone,
+            Format::IntelHex,
         ];
         for format in all {
             let bytes = image.write(format).unwrap();

@@ -6,6 +6,7 @@
 //! bits share a counter. With several cores the upper bits of the id select the master of a tile.
 //! In both cases only threads that wait with the full id of the last arrival are released.
 
+use crate::schedule::thread_list;
 use npu_mc::machine;
 use std::fmt;
 use std::ops::Range;
@@ -41,21 +42,29 @@ impl Waiting {
     }
 }
 
-impl fmt::Display for Waiting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Waiting {
+    /// Writes the wait for all threads with these ascending numbers.
+    pub(crate) fn write(&self, f: &mut fmt::Formatter<'_>, threads: &[usize]) -> fmt::Result {
         let Waiting {
-            thread,
             id,
             pc,
             arrived,
             expected,
+            ..
         } = self;
-        write!(f, "thread {thread} waits at barrier {id} at {pc:#010x}: ")?;
+        let verb = if threads.len() == 1 { "waits" } else { "wait" };
+        write!(f, "{} {verb} at barrier {id} at {pc:#010x}: ", thread_list(threads))?;
         if *expected == 0 {
             f.write_str("it opened for others, with another id on the same counter")
         } else {
             write!(f, "{arrived} of {expected} arrived")
         }
+    }
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, &[self.thread])
     }
 }
 

@@ -142,7 +142,7 @@ pub use memory::{Memory, MemoryFull, PAGE_SIZE};
 pub use npu_mc::machine::TrapReason;
 pub use registers::{LANES, Lanes};
 pub use rest::{HangReason, Status};
-pub use schedule::{Deadlock, Halt, Hung, QUANTUM, Schedule};
+pub use schedule::{Deadlock, Halt, Hung, QUANTUM, Schedule, by_thread, thread_list};
 pub use shared::SCRATCHPAD_SIZE;
 pub use step::{Progress, Step};
 pub use thread::Thread;

@@ -121,11 +121,49 @@ pub struct Hung {
     pub reason: HangReason,
 }
 
+impl Hung {
+    /// Writes the end for all threads with these ascending numbers.
+    fn write(&self, f: &mut fmt::Formatter<'_>, threads: &[usize]) -> fmt::Result {
+        let Hung { pc, reason, .. } = self;
+        let verb = if threads.len() == 1 { "hangs" } else { "hang" };
+        write!(f, "{} {verb} at {pc:#010x}: {reason}", thread_list(threads))
+    }
+}
+
 impl fmt::Display for Hung {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Hung { thread, pc, reason } = self;
-        write!(f, "thread {thread} hangs at {pc:#010x}: {reason}")
+        self.write(f, &[self.thread])
     }
+}
+
+/// Formats ascending numbers of threads, with a range for three or more in a row: `thread 3` or
+/// `threads 0-2, 5`.
+pub fn thread_list(numbers: &[usize]) -> String {
+    let parts = numbers.chunk_by(|a, b| a + 1 == *b).map(|row| match row {
+        [first, _, .., last] => format!("{first}-{last}"),
+        few => few.iter().map(usize::to_string).collect::<Vec<_>>().join(", "),
+    });
+    let noun = if numbers.len() == 1 { "thread" } else { "threads" };
+    format!("{noun} {}", parts.collect::<Vec<_>>().join(", "))
+}
+
+/// Groups elements that differ only in their thread. Returns the first element of each group with
+/// the numbers of its threads, in ascending order as in `list`.
+pub fn by_thread<T: Clone + PartialEq>(list: &[T], thread: impl Fn(&mut T) -> &mut usize) -> Vec<(T, Vec<usize>)> {
+    let mut groups: Vec<(T, Vec<usize>)> = Vec::new();
+    for element in list {
+        let mut moved = element.clone();
+        let number = *thread(&mut moved);
+        let same = groups.iter_mut().find(|(first, numbers)| {
+            *thread(&mut moved) = numbers[0];
+            moved == *first
+        });
+        match same {
+            Some((_, numbers)) => numbers.push(number),
+            None => groups.push((element.clone(), vec![number])),
+        }
+    }
+    groups
 }
 
 /// The outcome of a run in which no thread can continue and not all have ended.
@@ -140,14 +178,17 @@ pub struct Deadlock {
 }
 
 impl fmt::Display for Deadlock {
-    /// Formats one line for each thread that has not ended, and one line for all others.
+    /// Formats one line for each group of threads with the same wait or hang, and one line for the
+    /// threads that have ended.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("no thread can go on")?;
-        for waiting in &self.waiting {
-            write!(f, "\n  {waiting}")?;
+        for (waiting, threads) in by_thread(&self.waiting, |waiting| &mut waiting.thread) {
+            f.write_str("\n  ")?;
+            waiting.write(f, &threads)?;
         }
-        for hung in &self.hung {
-            write!(f, "\n  {hung}")?;
+        for (hung, threads) in by_thread(&self.hung, |hung| &mut hung.thread) {
+            f.write_str("\n  ")?;
+            hung.write(f, &threads)?;
         }
         if !self.ended.is_empty() {
             let numbers: Vec<String> = self.ended.iter().map(usize::to_string).collect();

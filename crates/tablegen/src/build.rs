@@ -274,6 +274,9 @@ impl Evaluator {
                 ));
                 return None;
             }
+            if value != arg.value && matches!(self.w.values.node(value), Node::Op(Bang::Cast, _)) {
+                self.cast_places.insert(value, arg.span);
+            }
             slots[at] = Some((value, arg.span));
         }
         let mut bound = Bound::new();
@@ -315,12 +318,12 @@ impl Evaluator {
         }
     }
 
-    /// Adds `class` as a parent of `proto`.
+    /// Adds `class` as a parent of `proto`. `args` is `None` if the arguments have errors.
     pub(crate) fn inherit(
         &mut self,
         proto: &mut Proto,
         class: ClassId,
-        args: &[ArgValue],
+        args: Option<&[ArgValue]>,
         span: Span,
         own_name: ValueId,
     ) -> bool {
@@ -341,7 +344,7 @@ impl Evaluator {
         let name_var = self.w.class(class).name_var;
         let mut r = Resolver::new();
         let own = Some((name_var, own_name));
-        let bound = self.bind_args(Owner::Class(class), &params, args, span, own, &mut r);
+        let bound = args.and_then(|args| self.bind_args(Owner::Class(class), &params, args, span, own, &mut r));
         // The class still becomes a parent, so that its absence causes no follow-up errors.
         if bound.is_none() {
             proto.faulty = true;
@@ -399,6 +402,7 @@ impl Evaluator {
         }
         let parent = &self.w.class(class).proto;
         proto.faulty |= parent.faulty;
+        proto.lacks_parent |= parent.lacks_parent;
         if !parent.asserts.is_empty() || !parent.dumps.is_empty() {
             let (asserts, dumps) = (parent.asserts.clone(), parent.dumps.clone());
             for assertion in asserts {
@@ -479,7 +483,7 @@ impl Evaluator {
         // A class value has no name to substitute for `NAME` of the class, so `NAME` stays a
         // variable.
         let own_name = self.w.values.var(self.w.class(class).name_var, TypeId::STR);
-        self.inherit(&mut proto, class, &args, span, own_name);
+        self.inherit(&mut proto, class, Some(&args), span, own_name);
         let record = self.finish(proto, false);
         self.depth -= 4;
         self.instance_depth -= 1;
@@ -525,6 +529,9 @@ impl Evaluator {
             .collect();
         // The record is added before its resolution, because it may refer to itself.
         let (span, start, faulty) = (proto.span, self.w.cells.len(), proto.faulty);
+        if proto.lacks_parent {
+            self.lacking.insert(id);
+        }
         self.w.cells.append(&mut proto.cells);
         if self.tracing {
             self.w.histories.insert(id, proto.history);
@@ -682,7 +689,12 @@ impl Evaluator {
             let text = self.w.brief(field.value);
             let message = format!("field `{field_name}` of `{record}` cannot be fully resolved: `{text}` remains");
             let record = self.w.record(id);
-            let mut diagnostic = Diagnostic::error(message, self.w.span(field.span), self.why_open(field.value));
+            let (stuck, place) = (self.stuck(field.value), self.w.span(field.span));
+            let argument = self.cast_places.get(&stuck).copied();
+            let mut diagnostic = Diagnostic::error(message, argument.unwrap_or(place), self.why_open(stuck));
+            if argument.is_some_and(|argument| argument != place) {
+                diagnostic = diagnostic.secondary(place, "the field gets its value here");
+            }
             diagnostic = diagnostic.secondary(record.span, "in this record");
             for place in self.w.chains.spans(record.chain) {
                 diagnostic = diagnostic.secondary(place, "instantiated here");
@@ -691,38 +703,29 @@ impl Evaluator {
         }
     }
 
-    /// Describes in a few words why a value is unresolved.
+    /// Returns the innermost unresolved part of a value.
+    fn stuck(&self, id: ValueId) -> ValueId {
+        let values = &self.w.values;
+        let first = |kids: &[ValueId]| kids.iter().copied().find(|kid| values.is_open(*kid));
+        let part = match values.node(id) {
+            Node::Op(Bang::Cast, kids) => first(&values.kids(kids)[..1]),
+            Node::Bits(kids) | Node::List(kids) | Node::Op(_, kids) => first(values.kids(kids)),
+            Node::VarBit(base, _) | Node::Field(base, _) | Node::Index(base, _) => first(&[base]),
+            _ => None,
+        };
+        part.map_or(id, |part| self.stuck(part))
+    }
+
+    /// Describes in a few words why a value without unresolved parts is unresolved itself.
     fn why_open(&self, id: ValueId) -> String {
         match self.w.values.node(id) {
             Node::Var(name) => format!("`{}` has no value", self.w.text(name)),
-            Node::Op(Bang::Cast, kids) => {
-                let arg = self.w.values.kids(kids)[0];
-                if self.w.values.is_open(arg) {
-                    return self.why_open(arg);
-                }
-                format!(
-                    "`{}` does not fit into `{}`",
-                    self.w.brief(arg),
-                    self.w.type_text(self.w.values.type_of(id))
-                )
-            }
-            Node::Bits(kids) => {
-                let bits = self.w.values.kids(kids);
-                match bits.iter().find(|bit| self.w.values.is_open(**bit)) {
-                    Some(bit) => self.why_open(*bit),
-                    None => "not known".into(),
-                }
-            }
-            Node::VarBit(base, _) | Node::Field(base, _) | Node::Index(base, _) if self.w.values.is_open(base) => {
-                self.why_open(base)
-            }
-            Node::List(kids) | Node::Op(_, kids) => {
-                let kids = self.w.values.kids(kids);
-                match kids.iter().find(|kid| self.w.values.is_open(**kid)) {
-                    Some(kid) => self.why_open(*kid),
-                    None => "this cannot be computed".into(),
-                }
-            }
+            Node::Op(Bang::Cast, kids) => format!(
+                "`{}` does not fit into `{}`",
+                self.w.brief(self.w.values.kids(kids)[0]),
+                self.w.type_text(self.w.values.type_of(id))
+            ),
+            Node::List(_) | Node::Op(..) => "this cannot be computed".into(),
             _ => "this is not known".into(),
         }
     }

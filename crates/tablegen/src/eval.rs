@@ -238,6 +238,9 @@ impl Evaluator {
                 "move it out",
             ));
         }
+        if self.type_names.contains_key(&name.name) {
+            return self.already(name, "type");
+        }
         let id = match self.w.class_names.get(&name.name) {
             Some(id) => {
                 let class = self.w.class(*id);
@@ -302,15 +305,15 @@ impl Evaluator {
     fn object_body(&mut self, parents: &[ClassRef], body: &[BodyItem], own_name: ValueId) {
         for parent in parents {
             let Some(class) = self.find_class(parent.name) else {
-                self.with_current(|_, proto| proto.faulty = true);
+                self.with_current(|_, proto| {
+                    proto.faulty = true;
+                    proto.lacks_parent = true;
+                });
                 continue;
             };
-            let Some(args) = self.args(&parent.args, Some(class)) else {
-                self.with_current(|_, proto| proto.faulty = true);
-                continue;
-            };
+            let args = self.args(&parent.args, Some(class));
             self.with_current(|this, proto| {
-                this.inherit(proto, class, &args, parent.span, own_name);
+                this.inherit(proto, class, args.as_deref(), parent.span, own_name);
             });
             self.publish_parents();
         }
@@ -386,6 +389,9 @@ impl Evaluator {
                     decl: place,
                     nonconcrete: *nonconcrete,
                 };
+                if matches!(self.scopes.last(), Some(Scope::Block(names)) if names.contains_key(&name.name)) {
+                    return self.already(*name, "variable");
+                }
                 // Declare the field before evaluating its value, so that an error in the value does
                 // not hide the field.
                 let known = self
@@ -503,6 +509,14 @@ impl Evaluator {
         };
         if taken {
             return self.already(name, "variable");
+        }
+        if let [.., Scope::Record, Scope::Block(_)] = self.scopes.as_slice()
+            && self
+                .current
+                .as_ref()
+                .is_some_and(|proto| proto.field(name.name).is_some())
+        {
+            return self.already(name, "field");
         }
         self.bind(name.name, value);
     }

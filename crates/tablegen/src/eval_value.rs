@@ -14,7 +14,7 @@ use crate::resolver::Resolver;
 use crate::source::Span;
 use crate::strings::Symbol;
 use crate::token::Bang;
-use crate::value::{Ids, Node, Pairs, Type, TypeId, ValueId};
+use crate::value::{ClassId, Ids, Node, Pairs, Type, TypeId, ValueId};
 
 /// The treatment of an unknown name.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -197,7 +197,10 @@ impl Evaluator {
             let ty = self.w.list_type(supers);
             return Some(self.w.values.op(Bang::Cast, &[own], ty));
         }
-        self.unknown_name(name);
+        // The name may be a field of an unknown parent, which is reported already.
+        if self.current.as_ref().is_none_or(|proto| !proto.lacks_parent) {
+            self.unknown_name(name);
+        }
         None
     }
 
@@ -421,13 +424,22 @@ impl Evaluator {
                 };
                 let own = own.map(|field| field.ty);
                 let Some(field_ty) = own.or_else(|| self.field_type(ty, field.name)) else {
-                    self.unknown_field(ty, *field);
+                    if !self.may_lack_fields(value, ty) {
+                        self.unknown_field(ty, *field);
+                    }
                     return None;
                 };
                 let r = Resolver::new();
                 Some(self.fold_field(value, field.name, field_ty, &r))
             }
         }
+    }
+
+    /// Returns whether fields can be missing because a parent is unknown, which is reported already.
+    fn may_lack_fields(&self, value: ValueId, ty: TypeId) -> bool {
+        let lacks = |class: &ClassId| self.w.class(*class).proto.lacks_parent;
+        matches!(self.w.values.node(value), Node::Def(id) if self.lacking.contains(&id))
+            || matches!(self.w.values.get_type(ty), Type::Record(classes) if classes.iter().any(lacks))
     }
 
     fn unknown_field(&mut self, ty: TypeId, field: Ident) {
@@ -467,6 +479,7 @@ impl Evaluator {
             let index = self.eval(&only.start, None)?;
             let index_ty = self.w.values.type_of(index);
             if self.w.values.element(index_ty).is_some() {
+                let index = self.convert_or_report(index, ints, only.start.span)?;
                 return Some(self.fold_index(value, index, ty));
             }
             let index = self.convert_or_report(index, TypeId::INT, only.start.span)?;
@@ -478,7 +491,7 @@ impl Evaluator {
             let start = self.eval(&range.start, None)?;
             let start_ty = self.w.values.type_of(start);
             if range.end.is_none() && self.w.values.element(start_ty).is_some() {
-                parts.push(start);
+                parts.push(self.convert_or_report(start, ints, range.start.span)?);
                 continue;
             }
             let start = self.convert_or_report(start, TypeId::INT, range.start.span)?;

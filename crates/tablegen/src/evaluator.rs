@@ -10,7 +10,7 @@ use crate::diagnostic::Diagnostic;
 use crate::resolver::Cache;
 use crate::source::{FileId, Span};
 use crate::strings::{Strings, Symbol};
-use crate::value::{ClassId, MAX_VALUES, TypeId, ValueId};
+use crate::value::{ClassId, MAX_VALUES, RecordId, TypeId, ValueId};
 use crate::world::{Assertion, ParamData, Proto, World};
 
 /// The maximum number of reported errors of evaluation.
@@ -87,6 +87,10 @@ pub(crate) struct Evaluator {
     pub(crate) anonymous: u32,
     /// The span of each class value: its first occurrence.
     pub(crate) call_places: FxHashMap<ValueId, Span>,
+    /// The argument that each delayed conversion to the type of a template parameter converts.
+    pub(crate) cast_places: FxHashMap<ValueId, Span>,
+    /// The records that lack fields because a parent is unknown.
+    pub(crate) lacking: FxHashSet<RecordId>,
     /// The current span, for faults in values.
     pub(crate) at: Span,
     pub(crate) depth: u32,
@@ -124,6 +128,8 @@ impl Evaluator {
             instances: FxHashMap::default(),
             anonymous: 0,
             call_places: FxHashMap::default(),
+            cast_places: FxHashMap::default(),
+            lacking: FxHashSet::default(),
             at: Span::new(FileId(0), 0, 0),
             depth: 0,
             instance_depth: 0,

@@ -314,7 +314,7 @@ impl Evaluator {
             Entry::Record(proto) => {
                 for (class, args, span) in classes {
                     let own_name = self.own_name(proto);
-                    self.inherit(proto, *class, args, *span, own_name);
+                    self.inherit(proto, *class, Some(args), *span, own_name);
                 }
                 self.apply_lets(proto);
             }

@@ -139,12 +139,26 @@ impl<'a> Parser<'a> {
             here,
             format!("found {found}"),
         );
-        let diagnostic = if tok == Tok::Semi && self.at > 0 {
-            diagnostic.secondary(before.after(), "`;` missing here?")
-        } else {
-            diagnostic
-        };
-        self.fail(diagnostic)
+        if tok != Tok::Semi || self.at == 0 {
+            return self.fail(diagnostic);
+        }
+        let reported = self.fail(diagnostic.secondary(before.after(), "`;` missing here?"));
+        // Parsing continues as if the `;` existed, so that its absence causes no follow-up errors.
+        if self.starts_item() {
+            return Ok(before.after());
+        }
+        reported
+    }
+
+    /// Returns whether a statement, a body item or the end of a body seems to start here.
+    fn starts_item(&mut self) -> bool {
+        match self.peek() {
+            Tok::RBrace => true,
+            Tok::Kw(word) => !matches!(word, Kw::Else | Kw::In | Kw::Then | Kw::True | Kw::False),
+            // A field whose type is a class.
+            Tok::Ident(_) => matches!(self.peek_second(), Tok::Ident(_)),
+            _ => false,
+        }
     }
 
     /// Runs `parse` one nesting level deeper, or reports that the input nests too deep.
@@ -456,7 +470,8 @@ impl<'a> Parser<'a> {
             return Ok(items);
         }
         if self.peek() != Tok::LBrace {
-            return self.expected("`{`, `;` or `:` here");
+            let reported = self.expected("`{`, `;` or `:` here");
+            return if self.starts_item() { Ok(items) } else { reported };
         }
         let open = self.advance().span;
         while !matches!(self.peek(), Tok::RBrace | Tok::Eof) {

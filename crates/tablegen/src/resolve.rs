@@ -283,7 +283,15 @@ impl Evaluator {
             Some(value) => value,
             // Nothing was substituted.
             None if kids[..] == *self.w.values.kids(parts) => id,
-            None => self.w.values.op(op, &kids, ty),
+            None => {
+                let value = self.w.values.op(op, &kids, ty);
+                if op == Bang::Cast
+                    && let Some(place) = self.cast_places.get(&id).copied()
+                {
+                    self.cast_places.insert(value, place);
+                }
+                value
+            }
         }
     }
 

@@ -110,6 +110,8 @@ pub(crate) struct Proto {
     pub(crate) anonymous: bool,
     /// Whether a fault in it has been reported already. Unresolved fields are not reported then.
     pub(crate) faulty: bool,
+    /// Whether a class that it names as a parent is unknown, so that fields are missing.
+    pub(crate) lacks_parent: bool,
 }
 
 impl Proto {
@@ -127,6 +129,7 @@ impl Proto {
             history: Vec::new(),
             anonymous: false,
             faulty: false,
+            lacks_parent: false,
         }
     }
     pub(crate) fn fields(&self) -> Fields<'_> {

@@ -149,7 +149,9 @@ pub enum Progress<'d> {
     Finished(Finished),
 }
 
-/// A running launch. Dropping it cancels the launch; memory keeps its writes.
+/// A launch that has not ended. Nothing runs in the background: [`wait`](Launch::wait) and
+/// [`advance`](Launch::advance) run the kernel on the calling host thread, and without a call of
+/// one of them it does not run. Dropping a launch cancels it; memory keeps its writes.
 ///
 /// It borrows the device. To do other work meanwhile, call [`wait`](Launch::wait) on another host
 /// thread, or [`advance`](Launch::advance) in steps.
@@ -168,7 +170,7 @@ impl fmt::Debug for Launch<'_> {
 }
 
 impl Launch<'_> {
-    /// Runs the kernel until all threads have returned.
+    /// Runs the kernel on the calling host thread until all threads of the launch have returned.
     ///
     /// # Errors
     ///

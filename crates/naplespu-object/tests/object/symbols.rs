@@ -31,8 +31,8 @@ twice:  jret
         texts(&[first, second]),
         [
             "duplicate symbol `twice`: a.o:(.text) and b.o:(.data)",
-            "undefined symbol `nowhere`, used by a.o:(.text), a.o:(.data)",
-            "undefined symbol `nobody`, used by a.o:(.text), b.o:(.text)",
+            "undefined symbol `nowhere`, used by `main` in a.o:(.text), a.o:(.data)",
+            "undefined symbol `nobody`, used by `main` in a.o:(.text), b.o:(.text)",
         ]
     );
     assert_eq!(texts(&["f: jret\n"]), ["undefined symbol `main`"]);
@@ -168,7 +168,7 @@ block0:
     let errors = linked(&files, &mut [], &LinkOptions::default()).unwrap_err();
     assert_eq!(
         errors[0].to_string(),
-        "undefined symbol `nobody`, used by a.o:(.text.unused)"
+        "undefined symbol `nobody`, used by `unused` in a.o:(.text.unused)"
     );
 }
 

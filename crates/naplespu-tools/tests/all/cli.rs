@@ -145,3 +145,41 @@ fn reports_have_a_line_for_each_function() {
     let again = clif_util(&["test", one, other, "-j", "1"], false);
     assert_eq!(String::from_utf8(again.stdout).unwrap(), output);
 }
+
+/// A program reads, writes and lists files of a folder, and no others. A function without an
+/// implementation is named.
+#[test]
+fn files_of_wasi_programs() {
+    let folder = tempfile::tempdir().unwrap();
+    let work = folder.path().join("host");
+    fs::create_dir(&work).unwrap();
+    fs::write(folder.path().join("secret.txt"), "secret").unwrap();
+    fs::write(work.join("text.txt"), "some text").unwrap();
+    let program = root().join("tests/cli/inputs/wasm/files.wasm");
+    let dir = format!("{}::work", work.display());
+    let output = clif_util(&["wasm", "--dir", &dir, program.to_str().unwrap()], false);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let expected = "create a folder: done\nwrite: done\nwrite at 2: done\nappend: done\nsize: done\n13 bytes, at 11\n\
+                    work/./\nwork/../\nwork/out/\nwork/text.txt\nwork/out/./\nwork/out/../\nwork/out/upper.txt\n\
+                    create again: File exists\nrename: done\nremove a folder: done\n\
+                    remove it again: No such file or directory\nleave the folder: Permission denied\n\
+                    another folder: Capabilities insufficient\nwrite to a folder: Is a directory\n\
+                    link: Function not implemented\n";
+    assert_eq!(text, expected);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(errors.contains("called `path_symlink` of WASI"), "{errors}");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(fs::read_to_string(work.join("moved.txt")).unwrap(), "SO** TEXTend\n");
+}
+
+#[test]
+fn completions_and_manual_pages() {
+    let script = clif_util(&["completions", "bash"], false).stdout;
+    let script = String::from_utf8(script).unwrap();
+    assert!(script.contains("--profile-by") && script.contains("complete -F _clif__util"));
+    let folder = tempfile::tempdir().unwrap();
+    let pages = folder.path().join("pages");
+    assert!(clif_util(&["man", pages.to_str().unwrap()], false).status.success());
+    let page = fs::read_to_string(pages.join("clif-util-compile.1")).unwrap();
+    assert!(page.contains("opt_level=none"), "{page}");
+}

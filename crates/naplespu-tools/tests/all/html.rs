@@ -251,6 +251,34 @@ fn cycles_are_those_of_the_run() {
     });
 }
 
+/// The cycles at the top are those of the functions below, and those of the runtime are named.
+#[test]
+fn the_runtime_has_its_cycles() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("div.clif");
+    let clif = "target naplespu\nfunction %div(i32, i32) -> i32 {\nblock0(v0: i32, v1: i32):\n v2 = udiv v0, v1\n return v2\n}\n\
+                ; run: %div(100, 7) == 14\n";
+    fs::write(&file, clif).unwrap();
+    let file = file.to_str().unwrap();
+    let page = clif_util(&["compile", "--emit=html", file]);
+    let run = clif_util(&["run", "--timing", file]);
+    let cycles = |name: &str| -> u64 {
+        let row = run
+            .lines()
+            .find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(": "));
+        row.unwrap().split(' ').next().unwrap().parse().unwrap()
+    };
+    let (own, routine) = (cycles("div"), cycles("__npu_udiv32"));
+    assert!(page.contains(&format!(
+        "passed, with {own} cycles on one thread in the functions of this page"
+    )));
+    assert!(page.contains(&format!(
+        "{routine} cycles in routines of the runtime: <code>__npu_udiv32</code> {routine}"
+    )));
+    // Issues and stalls add up to the cycles of the run.
+    assert!(run.contains(&format!("\n  {} cycles, ", own + routine)), "{run}");
+}
+
 /// Names and comments are escaped, whatever they contain.
 #[test]
 fn hostile_text_stays_text() {

@@ -191,6 +191,7 @@ fn translated(bytes: &[u8]) -> Result<(u64, Duration), Error> {
             output: Box::new(std::io::sink()),
             errors: Box::new(std::io::sink()),
             seed: 0,
+            folders: Vec::new(),
         };
         Wasi::define(&mut store, bytes, world)?;
         store.load(bytes)?;

@@ -49,7 +49,7 @@ impl Lines {
     ///
     /// Fails if a table is damaged.
     pub fn new<'a>(section: &dyn Fn(&str) -> &'a [u8]) -> Result<Self, DebugError> {
-        let bytes = section(".debug_line");
+        let bytes = section(TABLE);
         let strings = Strings {
             lines: DebugLineStr::from(EndianSlice::new(section(".debug_line_str"), LittleEndian)),
             others: DebugStr::from(EndianSlice::new(section(".debug_str"), LittleEndian)),
@@ -61,7 +61,7 @@ impl Lines {
         let mut at = 0;
         while at < bytes.len() {
             let error = |error: gimli::Error| DebugError {
-                section: ".debug_line".to_owned(),
+                section: TABLE.to_owned(),
                 offset: Some(at as u64),
                 message: error.to_string(),
             };
@@ -92,7 +92,7 @@ impl Lines {
                         names += name.len();
                         if names > MOST_NAMES {
                             return Err(DebugError {
-                                section: ".debug_line".to_owned(),
+                                section: TABLE.to_owned(),
                                 offset: Some(at as u64),
                                 message: format!("the names of files have more than {MOST_NAMES} bytes"),
                             });
@@ -125,6 +125,63 @@ impl Lines {
         let row = self.rows.get(after.checked_sub(1)?)?;
         let known = address < row.end && row.line > 0;
         known.then(|| (self.files.get(row.file).map_or("", String::as_str), row.line))
+    }
+}
+
+/// The section with the line table.
+const TABLE: &str = ".debug_line";
+
+/// The source lines of an object file, whose sections have no addresses yet. They count as if they
+/// followed each other in memory.
+#[derive(Clone, Debug)]
+pub struct ObjectLines {
+    lines: Lines,
+    /// The offset to add to an address in each section.
+    starts: Vec<u32>,
+}
+
+impl ObjectLines {
+    /// Reads the lines of an object. `sections` has the name, the bytes and the size in memory of
+    /// each section; the size is 0 for sections that are not loaded, and in executables. `places`
+    /// has the words of `.debug_line` that are relocated: offset, and section and offset of the
+    /// place.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a table is damaged.
+    pub fn new(
+        sections: &[(&str, &[u8], u32)],
+        places: impl Iterator<Item = (u32, usize, u32)>,
+    ) -> Result<Self, DebugError> {
+        let mut next = 0u32;
+        let starts = sections.iter().map(|(_, _, size)| {
+            let start = next;
+            next = next.saturating_add(*size);
+            if *size == 0 { 0 } else { start }
+        });
+        let starts: Vec<u32> = starts.collect();
+        let bytes_of = |name: &str| {
+            let found = sections.iter().find(|section| section.0 == name);
+            found.map_or(&[][..], |section| section.1)
+        };
+        let mut table = bytes_of(TABLE).to_vec();
+        for (offset, section, value) in places {
+            let start = starts.get(section).copied().unwrap_or(0);
+            let word = table
+                .get_mut(offset as usize..)
+                .and_then(|bytes| bytes.first_chunk_mut());
+            if let Some(word) = word {
+                *word = start.wrapping_add(value).to_le_bytes();
+            }
+        }
+        let lines = Lines::new(&|name| if name == TABLE { &table[..] } else { bytes_of(name) })?;
+        Ok(Self { lines, starts })
+    }
+
+    /// Returns file and line of the code at an address in a section.
+    pub fn at(&self, section: usize, address: u32) -> Option<(&str, u32)> {
+        let start = self.starts.get(section).copied().unwrap_or(0);
+        self.lines.at(start.wrapping_add(address))
     }
 }
 

@@ -9,7 +9,7 @@ mod lines;
 
 pub use frames::{Frames, Place, Registers, Rules, back_trace};
 pub use info::{MappedSection, ProgramInfo};
-pub use lines::Lines;
+pub use lines::{Lines, ObjectLines};
 
 use std::fmt;
 

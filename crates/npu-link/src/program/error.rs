@@ -3,6 +3,34 @@
 use npu_mc::reloc::RelocError;
 use std::fmt;
 
+/// A use of an undefined symbol.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// The object.
+    pub object: String,
+    /// Its section.
+    pub section: String,
+    /// The function, or the last label before the use.
+    pub function: Option<String>,
+    /// File and line, if the object has debug information.
+    pub line: Option<(String, u32)>,
+}
+
+impl fmt::Display for User {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(function) = &self.function {
+            write!(f, "`{function}` ")?;
+        }
+        if let Some((file, line)) = &self.line {
+            write!(f, "at {file}:{line} ")?;
+        }
+        if self.function.is_some() || self.line.is_some() {
+            f.write_str("in ")?;
+        }
+        write!(f, "{}:({})", self.object, self.section)
+    }
+}
+
 /// An error of the linker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -11,8 +39,8 @@ pub enum ProgramError {
     Undefined {
         /// Its name.
         symbol: String,
-        /// Up to three users: object and section.
-        users: Vec<(String, String)>,
+        /// Up to three users.
+        users: Vec<User>,
     },
     /// Several objects define the symbol.
     Duplicate {
@@ -61,12 +89,8 @@ impl fmt::Display for ProgramError {
         match self {
             Self::Undefined { symbol, users } => {
                 write!(f, "undefined symbol `{symbol}`")?;
-                for (number, (object, section)) in users.iter().enumerate() {
-                    write!(
-                        f,
-                        "{} {object}:({section})",
-                        if number == 0 { ", used by" } else { "," }
-                    )?;
+                for (number, user) in users.iter().enumerate() {
+                    write!(f, "{} {user}", if number == 0 { ", used by" } else { "," })?;
                 }
                 Ok(())
             }

@@ -15,8 +15,9 @@ mod linking;
 mod relocations;
 mod symbols;
 pub(crate) mod types;
+mod users;
 
-pub use error::ProgramError;
+pub use error::{ProgramError, User};
 pub use types::{Input, Library, LinkOptions, MemoryLayout, OutputSection, OutputSymbol, Part, Program};
 
 use crate::startup;

@@ -1,9 +1,10 @@
 //! Symbol resolution: definitions in objects and members of libraries, and the choice of sections
 //! for the program.
 
-use super::error::ProgramError;
+use super::error::{ProgramError, User};
 use super::linking::{Definition, Linking};
 use super::types::{Input, Library};
+use super::users::Users;
 use crate::elf::COMMON;
 use crate::startup;
 use npu_mc::asm::{Binding, Object, Relocation, Symbol, SymbolId, SymbolValue, Target};
@@ -246,11 +247,12 @@ impl Linking<'_> {
 
     pub(super) fn check_undefined(&mut self, kept: &[Vec<bool>]) {
         let mut places: HashMap<String, usize> = HashMap::new();
-        let mut found: Vec<(String, Vec<(String, String)>)> = Vec::new();
+        let mut found: Vec<(String, Vec<User>)> = Vec::new();
         if !self.globals.contains_key(&self.options.entry) {
             found.push((self.options.entry.clone(), Vec::new()));
         }
         for (number, input) in self.inputs.iter().enumerate() {
+            let mut users = None;
             for relocation in &input.object.relocations {
                 let Target::Symbol(id) = relocation.target else {
                     continue;
@@ -273,10 +275,12 @@ impl Linking<'_> {
                     found.push((symbol.name.clone(), Vec::new()));
                     found.len() - 1
                 });
-                let user = (input.name.clone(), input.object.sections[section].name.clone());
                 // Three users are enough for the message.
-                if found[place].1.len() < 3 && !found[place].1.contains(&user) {
-                    found[place].1.push(user);
+                if found[place].1.len() < 3 {
+                    let user = users.get_or_insert_with(|| Users::new(input)).of(relocation);
+                    if !found[place].1.contains(&user) {
+                        found[place].1.push(user);
+                    }
                 }
             }
         }

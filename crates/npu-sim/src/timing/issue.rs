@@ -181,7 +181,7 @@ impl Core {
                 pipe.since = now;
             }
         }
-        self.account(thread, pc, late, now, sink);
+        self.account(thread, pc, killed, late, now, sink);
         if decoded.route == Route::Float {
             self.float_slots |= 1 << ((now + u64::from(decoded.slot)) % HORIZON);
         }
@@ -212,7 +212,7 @@ impl Core {
 
     /// Attributes the cycles since the last issue of `thread` to their causes.
     #[inline]
-    fn account<S: Sink>(&mut self, thread: usize, pc: u32, late: Stall, now: u64, sink: &mut S) {
+    fn account<S: Sink>(&mut self, thread: usize, pc: u32, killed: bool, late: Stall, now: u64, sink: &mut S) {
         let global = self.global(thread);
         let pipe = &mut self.pipes[thread];
         let since = pipe.since;
@@ -235,9 +235,9 @@ impl Core {
                 charge(pipe.hindrance, operands, now, sink);
             }
             let cycles = now + 1 - since.min(now);
-            self.counters.functions.issued(thread, pc, 1, cycles);
+            self.counters.functions.issued(thread, pc, u64::from(!killed), cycles);
             if let Some(recording) = &mut self.recording {
-                recording.issued(thread, pc, cycles);
+                recording.issued(thread, pc, killed, cycles);
             }
         }
         pipe.since = now + 1;

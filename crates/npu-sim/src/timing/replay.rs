@@ -116,8 +116,9 @@ struct Stretch {
     hits: Hits,
     /// The counts of each thread with nonzero counts.
     counted: Box<[(usize, ThreadCounters)]>,
-    /// The thread, address and cycles of each instruction that issued.
-    issued: Box<[(u8, u32, u64)]>,
+    /// The thread, the address, whether it was killed, and the cycles of each instruction that
+    /// issued.
+    issued: Box<[(u8, u32, bool, u64)]>,
     /// The targets of the last instruction, and the states after them.
     next: Vec<(Target, usize)>,
     /// The number of replays that are not yet added to the counters.
@@ -134,8 +135,9 @@ impl Stretch {
         for (thread, counted) in &self.counted {
             counters.threads[*thread].add_times(counted, times);
         }
-        for &(thread, pc, cycles) in &self.issued {
-            counters.functions.issued(thread.into(), pc, times, cycles * times);
+        for &(thread, pc, killed, cycles) in &self.issued {
+            let executed = if killed { 0 } else { times };
+            counters.functions.issued(thread.into(), pc, executed, cycles * times);
         }
     }
 
@@ -179,7 +181,7 @@ pub(super) struct Recording {
     hits: Vec<(u64, u32, bool)>,
     words: Vec<(u32, u32)>,
     before: [ThreadCounters; THREADS],
-    issued: Vec<(u8, u32, u64)>,
+    issued: Vec<(u8, u32, bool, u64)>,
 }
 
 impl Recording {
@@ -203,8 +205,8 @@ impl Recording {
     }
 
     /// Records the issue of an instruction, executed or killed.
-    pub fn issued(&mut self, thread: usize, pc: u32, cycles: u64) {
-        self.issued.push((thread as u8, pc, cycles));
+    pub fn issued(&mut self, thread: usize, pc: u32, killed: bool, cycles: u64) {
+        self.issued.push((thread as u8, pc, killed, cycles));
     }
 
     /// Records a fetch in cycle `now`: its address and word, and whether its line was in the

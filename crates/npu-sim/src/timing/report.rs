@@ -175,9 +175,10 @@ impl ThreadCounters {
 pub struct FunctionCounters {
     /// The name of the function.
     pub name: String,
-    /// Instructions that issued in it, including killed ones.
+    /// Executed instructions, without killed ones.
     pub instructions: u64,
-    /// Thread cycles in it: those of each instruction and of the stalls before it.
+    /// Thread cycles in it: those of each instruction, executed or killed, and of the stalls before
+    /// it.
     pub cycles: u64,
 }
 
@@ -207,7 +208,9 @@ pub struct NetworkCounters {
 /// The results of a timed run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Cycles from the first issue to the last status of the last thread, or to the end of the run.
+    /// The last cycle minus the first one: from the first issue to the last status of the last
+    /// thread, or to the end of the run. The hardware's programs measure this difference.
+    /// [`Report::counted_cycles`] is the number of cycles.
     pub cycles: u64,
     /// The sums over all threads.
     pub total: ThreadCounters,
@@ -229,9 +232,15 @@ pub struct Report {
 }
 
 impl Report {
+    /// Returns the number of cycles from the first issue to the last status, both included. For one
+    /// thread it is the sum of its issues, executed and killed, and its stall cycles.
+    pub fn counted_cycles(&self) -> u64 {
+        self.cycles + u64::from(self.total != ThreadCounters::default())
+    }
+
     /// Returns the instructions per cycle.
     pub fn ipc(&self) -> f64 {
-        ratio(self.total.instructions, self.cycles)
+        ratio(self.total.instructions, self.counted_cycles())
     }
 
     /// Returns the fraction of lanes that were on in vector instructions, or 0 without vector
@@ -258,7 +267,7 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "{}, {}, {:.3} instructions a cycle",
-            counted(self.cycles, "cycle"),
+            counted(self.counted_cycles(), "cycle"),
             counted(total.instructions, "instruction"),
             self.ipc()
         )?;
@@ -309,6 +318,13 @@ impl fmt::Display for Report {
                 list.join(", ")
             }
         )?;
+        if total.killed != 0 {
+            writeln!(
+                f,
+                "cycles of killed instructions after taken branches: {}",
+                total.killed
+            )?;
+        }
         if self.threads.len() > 1 {
             for (number, counters) in &self.threads {
                 let waited: u64 = counters.stalls.iter().sum();
@@ -321,6 +337,17 @@ impl fmt::Display for Report {
                 )?;
             }
         }
+        if self.functions.is_empty() {
+            return Ok(());
+        }
+        let of_threads = total.instructions + total.killed + total.stalls.iter().sum::<u64>();
+        if self.threads.len() > 1 {
+            let threads = self.threads.len();
+            writeln!(
+                f,
+                "cycles of {threads} threads together: {of_threads}, in these functions:"
+            )?;
+        }
         for function in &self.functions {
             writeln!(
                 f,
@@ -329,6 +356,10 @@ impl fmt::Display for Report {
                 counted(function.cycles, "cycle"),
                 counted(function.instructions, "instruction")
             )?;
+        }
+        let known: u64 = self.functions.iter().map(|function| function.cycles).sum();
+        if known < of_threads {
+            writeln!(f, "other code: {}", counted(of_threads - known, "cycle"))?;
         }
         Ok(())
     }
@@ -371,10 +402,10 @@ impl Functions {
         }
     }
 
-    /// Counts an instruction of `thread` at `pc`, which issued `times` times and took `cycles`
+    /// Counts an instruction of `thread` at `pc`, which was `executed` this often and took `cycles`
     /// cycles in total.
     #[inline]
-    pub fn issued(&mut self, thread: usize, pc: u32, times: u64, cycles: u64) {
+    pub fn issued(&mut self, thread: usize, pc: u32, executed: u64, cycles: u64) {
         if self.list.is_empty() {
             return;
         }
@@ -388,12 +419,12 @@ impl Functions {
             self.last[thread] = (from, to, place);
         }
         let counters = &mut self.list[place].1;
-        counters.instructions += times;
+        counters.instructions += executed;
         counters.cycles += cycles;
     }
 
-    /// Iterates over the functions with instructions.
+    /// Iterates over the functions in which instructions issued.
     pub fn used(&self) -> impl Iterator<Item = &FunctionCounters> {
-        self.list.iter().map(|(_, c)| c).filter(|c| c.instructions != 0)
+        self.list.iter().map(|(_, c)| c).filter(|c| c.cycles != 0)
     }
 }

@@ -58,8 +58,13 @@ fn every_cycle_of_a_thread_has_a_cause() {
         assert_eq!(halt, Halt::Ended);
         let total = &report.total;
         let stalls: u64 = total.stalls.iter().sum();
+        assert_eq!(
+            total.instructions + total.killed + stalls,
+            report.counted_cycles(),
+            "{name}"
+        );
         // Both ends of the interval are issues.
-        assert_eq!(total.instructions + total.killed + stalls, report.cycles + 1, "{name}");
+        assert_eq!(report.counted_cycles(), report.cycles + 1, "{name}");
     }
 }
 
@@ -114,7 +119,24 @@ fn functions_share_the_cycles() {
     let names: Vec<&str> = report.functions.iter().map(|f| f.name.as_str()).collect();
     assert_eq!(names, ["rest", "start"]);
     let cycles: u64 = report.functions.iter().map(|f| f.cycles).sum();
-    assert_eq!(cycles, report.cycles + 1);
+    assert_eq!(cycles, report.counted_cycles());
+    let instructions: u64 = report.functions.iter().map(|f| f.instructions).sum();
+    assert_eq!(instructions, report.total.instructions);
+    assert!(report.ipc() < 1.0);
+    // Killed instructions count as cycles only.
+    let (_, mut machine) = program("br-mix");
+    let mut timing = Timing::new(TimingConfig::default());
+    timing.set_symbols(vec![(0, "all".to_owned())]);
+    machine.run_timed(&mut timing, 1_000_000, &mut NoSink);
+    let report = timing.report();
+    let [all] = report.functions.as_slice() else {
+        panic!("{report}");
+    };
+    assert!(report.total.killed != 0);
+    assert_eq!(
+        (all.instructions, all.cycles),
+        (report.total.instructions, report.counted_cycles())
+    );
 }
 
 #[test]

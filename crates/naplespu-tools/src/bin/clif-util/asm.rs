@@ -65,12 +65,16 @@ pub enum OutputFormat {
     Hex,
     /// Verilog's `$readmemh`: bytes, `@` and an address before each piece
     Verilog,
-    /// Little-endian words from the first to the last byte in memory, with zeros in gaps
+    /// Little-endian words from the first to the last byte in memory, with zeros in gaps; also
+    /// `binary`
+    #[value(alias = "binary")]
     Flat,
     /// `_mem.hex`: lines of 64 bytes from address 0 on, last byte first
     Mem,
     /// `_mem_standalone.hex`: lines of an address and 64 bytes
     Standalone,
+    /// Intel HEX, with the entry point of an ELF file
+    Ihex,
 }
 
 impl From<OutputFormat> for Format {
@@ -81,6 +85,7 @@ impl From<OutputFormat> for Format {
             OutputFormat::Flat => Self::Flat,
             OutputFormat::Mem => Self::Mem,
             OutputFormat::Standalone => Self::MemStandalone,
+            OutputFormat::Ihex => Self::IntelHex,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `clif-util bugpoint`: makes a CLIF file as small as possible while a failure persists.
 
+use crate::progress::Progress;
 use crate::{Outcome, Stop, input, output};
 use cranelift_codegen::data_value::DataValue;
 use cranelift_interpreter::environment::FunctionStore;
@@ -56,13 +57,14 @@ const STEPS: u64 = 1000;
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Outcome {
-    let input::Loaded { file, config, .. } = input::load(&args.file, &args.target.settings)?;
+    let input::Loaded { file, config, .. } = input::load(&args.file, &args.target.settings())?;
     let check = Check::of(args, config)?;
     let whole = Candidate::of(&file);
     if !check.holds(&whole)? {
         return Err(Stop::Fault(format!("nothing to reduce: {}", check.absent())));
     }
     let (mut tried, mut fault) = (0u32, None);
+    let progress = Progress::spinner("candidates are tried");
     let small = reduce::file(whole, args.tries, |candidate| {
         // After an error no candidate holds, so the reduction ends soon.
         if fault.is_some() {
@@ -74,6 +76,7 @@ pub fn run(args: &Args) -> Outcome {
             false
         })
     });
+    drop(progress);
     if let Some(stop) = fault {
         return Err(stop);
     }

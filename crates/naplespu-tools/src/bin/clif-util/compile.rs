@@ -167,7 +167,7 @@ pub fn run(args: &Args) -> Outcome {
         rules: args.explain.contains(&Matter::Rules),
         forms,
     };
-    let input::Loaded { file, config, isa } = input::load(&args.file, &args.target.settings)?;
+    let input::Loaded { file, config, isa } = input::load(&args.file, &args.target.settings())?;
     let isa = args
         .disable_pass
         .iter()

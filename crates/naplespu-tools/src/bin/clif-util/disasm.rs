@@ -44,6 +44,7 @@ pub enum FormatArg {
     /// Detect: an ELF file, hexadecimal text of one of the other formats, else a flat binary
     Auto,
     /// Little-endian words in the order of memory
+    #[value(alias = "binary")]
     Flat,
     /// Hexadecimal 32-bit words as text; `@` sets the address
     Hex,
@@ -53,6 +54,8 @@ pub enum FormatArg {
     Mem,
     /// `_mem_standalone.hex`: lines of an address and 64 bytes
     Standalone,
+    /// Intel HEX
+    Ihex,
     /// An executable ELF file
     Elf,
 }
@@ -69,6 +72,7 @@ impl FormatArg {
             FormatArg::Verilog => Format::Verilog,
             FormatArg::Mem => Format::Mem,
             FormatArg::Standalone => Format::MemStandalone,
+            FormatArg::Ihex => Format::IntelHex,
         })
     }
 }

@@ -1,5 +1,6 @@
 //! Input files and settings of the command line.
 
+use crate::progress::Progress;
 use crate::{Stop, fault};
 use cranelift_codegen::ir::Function;
 use cranelift_naplespu::isa::{Isa, Triple};
@@ -24,10 +25,45 @@ pub struct TargetArgs {
     #[arg(long, default_value = TARGET, value_name = "TRIPLE", value_parser = parse_triple)]
     target: Triple,
 
+    #[command(flatten)]
+    settings: SettingArgs,
+}
+
+impl TargetArgs {
+    /// Returns the settings of the command line.
+    pub fn settings(&self) -> Vec<String> {
+        self.settings.list()
+    }
+}
+
+/// Settings of the compiler for the current target.
+#[derive(clap::Args)]
+pub struct SettingArgs {
     /// A setting of Cranelift or of the target, for example `opt_level=speed`; overrides `set`
-    /// lines of the file.
+    /// lines of files and defaults of the command. `clif-util isa settings` lists all
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = parse_setting)]
-    pub settings: Vec<String>,
+    settings: Vec<String>,
+
+    /// Optimization: -O0 is `opt_level=none`, -O1, -O2 and -O3 are `opt_level=speed`, and -Os is
+    /// `opt_level=speed_and_size`; --set overrides it
+    #[arg(short = 'O', value_name = "LEVEL", value_parser = ["0", "1", "2", "3", "s"], overrides_with = "level")]
+    level: Option<String>,
+}
+
+impl SettingArgs {
+    /// Returns the settings, of which later ones override earlier ones.
+    pub fn list(&self) -> Vec<String> {
+        let level = self.level.as_deref().map(|level| match level {
+            "0" => "opt_level=none",
+            "s" => "opt_level=speed_and_size",
+            _ => "opt_level=speed",
+        });
+        level
+            .map(str::to_owned)
+            .into_iter()
+            .chain(self.settings.iter().cloned())
+            .collect()
+    }
 }
 
 /// The cache of compiled functions.
@@ -66,7 +102,7 @@ fn parse_triple(text: &str) -> Result<Triple, String> {
 pub fn parse_setting(text: &str) -> Result<String, String> {
     Config::new()
         .set(text)
-        .map_err(|e| format!("{e}; `clif-util isa` lists all settings"))?;
+        .map_err(|e| format!("{e}; `clif-util isa settings` lists all"))?;
     Ok(text.to_owned())
 }
 
@@ -126,11 +162,17 @@ pub fn compile_all<T: Send>(
     functions: &[Function],
     work: impl Fn(&mut Worker, &FunctionCase, &Function) -> Result<T, CompileError> + Sync + Send,
 ) -> Result<Vec<T>, Stop> {
+    let progress = Progress::bar(file.functions.len(), "functions");
     let results = parallel::map(
         file.functions.iter().zip(functions).collect(),
         |(_, function)| function.dfg.num_insts(),
-        |worker, (case, function)| caught(|| work(worker, case, function)),
+        |worker, (case, function)| {
+            let result = caught(|| work(worker, case, function));
+            progress.step();
+            result
+        },
     );
+    drop(progress);
     let mut faults = Vec::new();
     let mut compiled = Vec::new();
     for (case, result) in file.functions.iter().zip(results) {

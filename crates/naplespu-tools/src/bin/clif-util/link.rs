@@ -55,9 +55,9 @@ pub struct Args {
     #[arg(long)]
     nostdlib: bool,
 
-    /// A setting of the compiler for the runtime
-    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = crate::input::parse_setting)]
-    settings: Vec<String>,
+    /// The settings of the runtime
+    #[command(flatten)]
+    settings: input::SettingArgs,
 }
 
 /// Runs the subcommand.
@@ -79,7 +79,13 @@ pub fn run(args: &Args) -> Outcome {
             })
         };
         if let Err(error) = read {
-            output::report(&format!("error: {name}: {error}\n"));
+            let hint = match path.extension().and_then(|ending| ending.to_str()) {
+                Some("clif") => "; `compile --emit=obj` makes an object file of it",
+                Some("s") => "; `asm --emit=obj` makes an object file of it",
+                Some("wasm" | "wat") => "; `wasm --emit=obj` makes an object file of it",
+                _ => "",
+            };
+            output::report(&format!("error: {name}: {error}{hint}\n"));
             unread = true;
         }
     }
@@ -96,7 +102,7 @@ pub fn run(args: &Args) -> Outcome {
         stacks_in_tiles: args.stacks_in_tiles,
     };
     let mut config = Config::new();
-    for setting in &args.settings {
+    for setting in &args.settings.list() {
         config.set(setting).map_err(|error| Stop::Usage(error.to_string()))?;
     }
     let isa = config.isa().map_err(|error| Stop::Fault(error.to_string()))?;

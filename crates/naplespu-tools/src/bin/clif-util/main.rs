@@ -4,8 +4,8 @@
 //!
 //! Each subcommand has its own file (`print` has two); this file only parses the command line.
 //! Results go to standard output, errors to standard error. The exit status is 0 for success, 1 for
-//! bad input or a failed test, 2 for a bad command line, and 101 after a panic, whatever else
-//! happened.
+//! bad input or a failed test, 2 for a bad command line, 134 after a trap of a program, and 101
+//! after a panic, whatever else happened.
 
 #![deny(missing_docs)]
 
@@ -27,6 +27,7 @@ mod objcopy;
 mod objdump;
 mod output;
 mod print;
+mod progress;
 mod prove;
 mod run;
 mod run_lines;
@@ -35,11 +36,12 @@ mod sim;
 mod test;
 mod wasm;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 use naplespu_reader::panics;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Compile, assemble, run, test and inspect CLIF and NPU code.
@@ -57,10 +59,18 @@ enum Command {
     /// Print CLIF files in normal form
     Cat(print::Args),
     Compile(compile::Args),
+    /// Print a script that completes command lines in a shell
+    Completions {
+        shell: Shell,
+    },
     Disasm(disasm::Args),
     Interpret(interpret::Args),
     Isa(isa::Args),
     Link(link::Args),
+    /// Write a manual page for each subcommand to a folder
+    Man {
+        folder: PathBuf,
+    },
     Nm(nm::Args),
     Objcopy(objcopy::Args),
     Objdump(objdump::Args),
@@ -108,6 +118,9 @@ impl Stop {
 /// The exit status after a panic, as for any Rust program.
 const PANICKED: u8 = 101;
 
+/// The exit status after a trap of a program, as for a process that aborts.
+const TRAPPED: u8 = 134;
+
 impl From<std::io::Error> for Stop {
     fn from(error: std::io::Error) -> Self {
         match error.kind() {
@@ -120,7 +133,7 @@ impl From<std::io::Error> for Stop {
 fn main() -> ExitCode {
     let cli = match Cli::try_parse_from(arguments(std::env::args_os())) {
         Ok(cli) => cli,
-        Err(error) => return usage(&error),
+        Err(error) => return usage(error),
     };
     panics::silence_caught();
     // Deeply nested or very long functions need more stack than the main thread has.
@@ -129,10 +142,18 @@ fn main() -> ExitCode {
         Command::Bugpoint(args) => bugpoint::run(&args),
         Command::Cat(args) => print::cat(&args),
         Command::Compile(args) => compile::run(&args),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "clif-util", &mut script);
+            output::print(&script)
+        }
         Command::Disasm(args) => disasm::run(&args),
         Command::Interpret(args) => interpret::run(&args),
         Command::Isa(args) => isa::run(&args),
         Command::Link(args) => link::run(&args),
+        Command::Man { folder } => std::fs::create_dir_all(&folder)
+            .and_then(|()| clap_mangen::generate_to(Cli::command(), &folder))
+            .map_err(|error| Stop::of_file(&folder, &error)),
         Command::Nm(args) => nm::run(&args),
         Command::Size(args) => nm::size(&args),
         Command::Objcopy(args) => objcopy::run(&args),
@@ -187,29 +208,29 @@ fn arguments(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
 }
 
 /// Reports an error in the command line with the usage of the subcommand, or prints help.
-fn usage(error: &clap::Error) -> ExitCode {
+fn usage(mut error: clap::Error) -> ExitCode {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    let is_help = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    if !is_help && !error.to_string().contains("Usage:") {
+        let mut command = Cli::command();
+        command.build();
+        let name = args.get(1).cloned().unwrap_or_default();
+        let usage = match command.find_subcommand_mut(name) {
+            Some(subcommand) => subcommand.render_usage(),
+            None => command.render_usage(),
+        };
+        error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
+    }
     // A closed standard error cannot be reported.
     let _ = error.print();
-    match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => return ExitCode::SUCCESS,
-        _ => {}
+    if is_help {
+        return ExitCode::SUCCESS;
     }
-    let args: Vec<OsString> = std::env::args_os().collect();
     if error.kind() == ErrorKind::MissingRequiredArgument
         && args.get(1).is_some_and(|name| name == "wasm")
         && args.iter().any(|arg| arg == "--invoke")
     {
         output::report("\ntip: FILE goes before --invoke, which takes all arguments up to the next option\n");
-    }
-    if !error.to_string().contains("Usage:") {
-        let mut command = Cli::command();
-        command.build();
-        let name = args.get(1).cloned().unwrap_or_default();
-        let mut usage = command.render_usage();
-        if let Some(subcommand) = command.find_subcommand_mut(name) {
-            usage = subcommand.render_usage();
-        }
-        output::report(&format!("\n{usage}\n"));
     }
     ExitCode::from(2)
 }

@@ -25,6 +25,14 @@ pub struct Args {
     /// Print only undefined symbols
     #[arg(short = 'u', long)]
     undefined_only: bool,
+
+    /// Print only defined symbols
+    #[arg(short = 'U', long, conflicts_with = "undefined_only")]
+    defined_only: bool,
+
+    /// Print the names of C++ and Rust as in their source
+    #[arg(short = 'C', long)]
+    demangle: bool,
 }
 
 /// Print the bytes of code, data and zeros of object files, executables and members of archives
@@ -90,7 +98,10 @@ pub fn run(args: &Args) -> Outcome {
         }
         let mut symbols: Vec<SymbolEntry> = file.contents.named_symbols().cloned().collect();
         let is_undefined = |letter: char| matches!(letter, 'U' | 'v' | 'w');
-        symbols.retain(|symbol| !args.undefined_only || is_undefined(symbol.letter));
+        symbols.retain(|symbol| match is_undefined(symbol.letter) {
+            true => !args.defined_only,
+            false => !args.undefined_only,
+        });
         symbols.sort_by(|a, b| {
             let place = |of: &SymbolEntry| (!is_undefined(of.letter), of.value);
             let by_value = if args.numeric_sort {
@@ -109,7 +120,11 @@ pub fn run(args: &Args) -> Outcome {
                 1.. if args.print_size => format!(" {:08x}", symbol.size),
                 _ => String::new(),
             };
-            let _ = writeln!(text, "{value}{size} {} {}", symbol.letter, symbol.name);
+            let name = match args.demangle {
+                true => naplespu_wasm::readable(&symbol.name),
+                false => symbol.name.as_str().into(),
+            };
+            let _ = writeln!(text, "{value}{size} {} {name}", symbol.letter);
         }
     }
     output::print(text.as_bytes())

@@ -21,7 +21,7 @@ pub struct Args {
     input_format: FormatArg,
 
     /// Format of OUT; by default that of its name: `_mem_standalone.hex`, `_mem.hex`, `.bin`,
-    /// `.vh`, or hexadecimal words for all others
+    /// `.ihex` or `.ihx`, `.vh`, or hexadecimal words for all others
     #[arg(short = 'O', long, value_enum, value_name = "FORMAT")]
     output_format: Option<OutputFormat>,
 }
@@ -45,6 +45,8 @@ pub fn format_of(path: &Path) -> OutputFormat {
         OutputFormat::Mem
     } else if name.ends_with(".bin") {
         OutputFormat::Flat
+    } else if name.ends_with(".ihex") || name.ends_with(".ihx") {
+        OutputFormat::Ihex
     } else if name.ends_with(".vh") {
         OutputFormat::Verilog
     } else {

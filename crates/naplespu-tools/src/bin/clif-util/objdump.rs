@@ -2,7 +2,7 @@
 
 use crate::{Outcome, Stop, input, output};
 use npu_link::Archive;
-use npu_link::debug::Lines;
+use npu_link::debug::ObjectLines;
 use npu_link::elf::{Contents, ElfError, EntryBinding, EntryKind, EntryPlace, RelocationEntry, SectionEntry, contents};
 use npu_mc::disasm::{branch_target, word_text};
 use npu_mc::machine::INSTRUCTION_SIZE;
@@ -88,7 +88,7 @@ fn file(args: &Args, name: &str, bytes: &[u8], text: &mut String) -> Result<(), 
         contents: &contents,
         bytes,
         names: Names::new(&contents),
-        lines: args.source.then(|| SourceLines::new(&contents, bytes)).transpose()?,
+        lines: args.source.then(|| source_lines(&contents, bytes)).transpose()?,
     };
     let _ = writeln!(text, "\n{name}:     file format elf32-naplespu");
     if args.file_headers || args.all_headers {
@@ -118,7 +118,7 @@ struct Dump<'a> {
     contents: &'a Contents,
     bytes: &'a [u8],
     names: Names<'a>,
-    lines: Option<SourceLines>,
+    lines: Option<ObjectLines>,
 }
 
 impl<'a> Dump<'a> {
@@ -314,54 +314,29 @@ impl<'a> Dump<'a> {
     }
 }
 
-/// The source lines of an object, as if its sections were placed one after the other.
-struct SourceLines {
-    lines: Lines,
-    /// The offset to add to an address, for each section.
-    starts: Vec<u32>,
+/// Returns the source lines of an object or executable.
+fn source_lines(contents: &Contents, file: &[u8]) -> Result<ObjectLines, ElfError> {
+    let sections = contents.sections.iter().map(|section| {
+        let is_placed = contents.executable || !section.alloc;
+        let size = if is_placed { 0 } else { section.size };
+        (section.name.as_str(), contents.bytes(section, file), size)
+    });
+    let sections: Vec<_> = sections.collect();
+    let table = sections.iter().position(|section| section.0 == ".debug_line");
+    let places = contents.relocations.iter().filter_map(|relocation| {
+        let symbol = contents.symbols.get(relocation.symbol?)?;
+        let EntryPlace::Section(section) = symbol.place else {
+            return None;
+        };
+        let is_place = Some(relocation.section) == table && Reloc::from_number(relocation.kind) == Some(Reloc::Abs32);
+        let value = symbol.value.wrapping_add_signed(relocation.addend);
+        is_place.then_some((relocation.offset, section, value))
+    });
+    ObjectLines::new(&sections, places).map_err(|error| ElfError {
+        offset: None,
+        message: error.to_string(),
+    })
 }
-
-impl SourceLines {
-    fn new(contents: &Contents, file: &[u8]) -> Result<Self, ElfError> {
-        let mut next = 0u32;
-        let starts = contents.sections.iter().map(|section| {
-            if contents.executable || !section.alloc {
-                return 0;
-            }
-            let start = next;
-            next = next.saturating_add(section.size);
-            start
-        });
-        let starts: Vec<u32> = starts.collect();
-        let found = |name: &str| contents.sections.iter().position(|section| section.name == name);
-        let bytes_of =
-            |name: &str| found(name).map_or(&[][..], |number| contents.bytes(&contents.sections[number], file));
-        let mut table = bytes_of(LINES).to_vec();
-        let number = found(LINES);
-        for relocation in contents.relocations.iter().filter(|own| Some(own.section) == number) {
-            let symbol = relocation.symbol.and_then(|symbol| contents.symbols.get(symbol));
-            let Some((symbol, EntryPlace::Section(section))) = symbol.map(|symbol| (symbol, symbol.place)) else {
-                continue;
-            };
-            let value = symbol.value.wrapping_add(starts.get(section).copied().unwrap_or(0));
-            let at = table.get_mut(relocation.offset as usize..).unwrap_or_default();
-            if Reloc::from_number(relocation.kind) == Some(Reloc::Abs32)
-                && let Some(word) = at.first_chunk_mut::<4>()
-            {
-                *word = value.wrapping_add_signed(relocation.addend).to_le_bytes();
-            }
-        }
-        let section = |name: &str| if name == LINES { &table[..] } else { bytes_of(name) };
-        let lines = Lines::new(&section).map_err(|error| ElfError {
-            offset: None,
-            message: error.to_string(),
-        })?;
-        Ok(Self { lines, starts })
-    }
-}
-
-/// The section with the line table.
-const LINES: &str = ".debug_line";
 
 /// The source files that were read, and the line that was printed last.
 #[derive(Default)]
@@ -372,9 +347,8 @@ struct Sources {
 
 impl Sources {
     /// Prints the source line of an address if it changed; only its number if the file is missing.
-    fn show(&mut self, lines: &SourceLines, section: usize, address: u32, text: &mut String) {
-        let start = lines.starts.get(section).copied().unwrap_or(0);
-        let Some((file, line)) = lines.lines.at(start.wrapping_add(address)) else {
+    fn show(&mut self, lines: &ObjectLines, section: usize, address: u32, text: &mut String) {
+        let Some((file, line)) = lines.at(section, address) else {
             return;
         };
         if self

@@ -1,9 +1,9 @@
 //! `clif-util prove`: proves that compiled code does what its CLIF says.
 
 use crate::compile::{self, Left};
+use crate::progress::Progress;
 use crate::{Outcome, Stop, input, output};
 use cranelift_naplespu::CompileError;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use naplespu_jit::parallel::Worker;
 use naplespu_reader::panics::caught;
 use naplespu_reader::{ClifFile, FunctionCase};
@@ -12,7 +12,6 @@ use naplespu_verify::cache::AnswerCache;
 use naplespu_verify::prove::{Options, prove_code};
 use naplespu_verify::solver;
 use std::collections::BTreeSet;
-use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -121,7 +120,7 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 fn prove_file(args: &Args, cache: Option<&AnswerCache>, path: &Path, counts: &mut Counts) -> Outcome {
-    let input::Loaded { file, isa, .. } = input::load(path, &args.target.settings)?;
+    let input::Loaded { file, isa, .. } = input::load(path, &args.target.settings())?;
     let isa = args
         .disable_pass
         .iter()
@@ -138,7 +137,7 @@ fn prove_file(args: &Args, cache: Option<&AnswerCache>, path: &Path, counts: &mu
     counts
         .found
         .extend(wanted.iter().map(|case| bare(&case.name).to_owned()));
-    let bar = progress(wanted.len());
+    let progress = Progress::bar(wanted.len(), "functions");
     let mut worker = Worker::default();
     let mut faults = Vec::new();
     for case in wanted {
@@ -158,14 +157,14 @@ fn prove_file(args: &Args, cache: Option<&AnswerCache>, path: &Path, counts: &mu
             Ok(Ok(answer)) => {
                 counts.add(&answer);
                 let text = line(args, &file, &answer);
-                bar.suspend(|| output::print(text.as_bytes()))?;
+                output::print(text.as_bytes())?;
             }
             Ok(Err(error)) => faults.extend(compile::faults(&file, case, &error)),
             Err(panic) => faults.push(input::panicked(&file, case, "the proof panicked", &panic)),
         }
-        bar.inc(1);
+        progress.step();
     }
-    bar.finish_and_clear();
+    drop(progress);
     input::report(&file, &faults)
 }
 
@@ -198,16 +197,4 @@ fn line(args: &Args, file: &ClifFile, answer: &Answer) -> String {
         return format!("{value}\n");
     }
     format!("{answer}\n")
-}
-
-/// Returns a progress bar, which is visible on a terminal with more than one function.
-fn progress(functions: usize) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(functions as u64), ProgressDrawTarget::hidden());
-    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} functions {eta}") {
-        bar.set_style(style);
-    }
-    if functions > 1 && std::io::stderr().is_terminal() {
-        bar.set_draw_target(ProgressDrawTarget::stderr());
-    }
-    bar
 }

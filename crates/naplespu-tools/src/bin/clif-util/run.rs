@@ -1,7 +1,7 @@
 //! `clif-util run`: compiles functions and executes their run lines in the simulator.
 
 use crate::dispatch::{KernelArgs, Number, Operand, run_clif};
-use crate::execute::{ExecuteArgs, ModuleSession};
+use crate::execute::{self, ExecuteArgs, ModuleSession};
 use crate::run_lines::{self, worse};
 use crate::{Outcome, Stop, fault, input, output};
 use clap::ValueEnum;
@@ -62,7 +62,7 @@ pub fn run(args: &Args) -> Outcome {
             return Err(Stop::Usage("a dispatch is of one file".to_owned()));
         };
         let buffers = (&args.arg[..], &args.print[..]);
-        return run_clif(path, &args.target.settings, &args.kernel, &args.execute, buffers);
+        return run_clif(path, &args.target.settings(), &args.kernel, &args.execute, buffers);
     }
     if args.execute.wants_profile() && args.files.len() > 1 {
         return Err(Stop::Usage("a profile is for one file only".to_owned()));
@@ -72,7 +72,7 @@ pub fn run(args: &Args) -> Outcome {
 
 fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outcome {
     let device = args.execute.device_of_calls()?;
-    let input::Loaded { file, config, isa } = input::load(path, &args.target.settings)?;
+    let input::Loaded { file, config, isa } = input::load(path, &args.target.settings())?;
     let isa = Arc::new(args.cache.with_cache(&isa)?);
     let lines = run_lines::collect(&file)?;
     let mut program = Program::with_config(isa.clone(), device.config);
@@ -98,7 +98,9 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
     }
     let loaded = input::report(&file, &faults);
     let module = program.module().map_err(fault)?;
-    let session = ModuleSession::new(&args.execute, module, &device.threads, Options::default().max_steps)?;
+    execute::finish(module)?;
+    let (map, most) = (module.code_map(), Options::default().max_steps);
+    let session = ModuleSession::new(&args.execute, module, map, &device.threads, most)?;
     // The number of instructions and the report of each line.
     let mut reports = Vec::new();
     let mut ended = Ok(());

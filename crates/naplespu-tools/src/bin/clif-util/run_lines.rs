@@ -1,5 +1,6 @@
 //! The run lines of files, for `run`, `interpret` and the cost in the HTML page.
 
+use crate::progress::Progress;
 use crate::{Outcome, Stop, input, output};
 use cranelift_codegen::data_value::DataValue;
 use naplespu_filetests::Summary;
@@ -12,6 +13,8 @@ use std::path::{Path, PathBuf};
 pub fn in_files(files: &[PathBuf], mut run_file: impl FnMut(&Path, &mut Summary) -> Outcome) -> Outcome {
     let mut summary = Summary::default();
     let mut sum = Ok(());
+    // The progress of one file counts its run lines.
+    let progress = (files.len() > 1).then(|| Progress::bar(files.len(), "files"));
     for path in files {
         match run_file(path, &mut summary) {
             outcome @ (Ok(()) | Err(Stop::Reported | Stop::Panicked)) => sum = worse(sum, outcome),
@@ -21,7 +24,9 @@ pub fn in_files(files: &[PathBuf], mut run_file: impl FnMut(&Path, &mut Summary)
             }
             Err(stop) => return Err(stop),
         }
+        progress.iter().for_each(Progress::step);
     }
+    drop(progress);
     let lines = summary.lines;
     let text = format!(
         "run lines: {} passed, {} failed, {} refused\n",
@@ -61,10 +66,15 @@ pub fn execute(
     mut lines: RunLines,
     file: &ClifFile,
     setting: &str,
-    call: impl FnMut(&FunctionCase, &[DataValue]) -> Result<Vec<DataValue>, CallError>,
+    mut call: impl FnMut(&FunctionCase, &[DataValue]) -> Result<Vec<DataValue>, CallError>,
 ) -> (Vec<LineOutcome>, Vec<Diagnostic>) {
     let mut findings = vec![Finding::default(); file.functions.len()];
     let mut failures = Vec::new();
-    lines.execute(file, setting, &mut findings, &mut failures, call);
+    let progress = Progress::bar(lines.list().len(), "run lines");
+    lines.execute(file, setting, &mut findings, &mut failures, |case, values| {
+        let result = call(case, values);
+        progress.step();
+        result
+    });
     (lines.outcomes(file), failures)
 }

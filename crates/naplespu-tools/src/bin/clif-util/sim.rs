@@ -2,7 +2,7 @@
 
 use crate::disasm::{FormatArg, Loaded, parse_address, read_image};
 use crate::execute::{Device, ExecuteArgs, Session, report};
-use crate::{Outcome, Stop, output};
+use crate::{Outcome, Stop, TRAPPED, output};
 use npu_link::debug::ProgramInfo;
 use npu_link::{Image, Segment};
 use npu_sim::coherence::Coherence;
@@ -124,6 +124,7 @@ pub fn run(args: &Args) -> Outcome {
     session.start(&args.execute)?;
     let mut timing = args.execute.timing().map(Timing::new);
     let limit = args.execute.max_steps.unwrap_or(MAX_STEPS);
+    let progress = args.execute.progress();
     let halt = match (&mut timing, device.threads.as_slice()) {
         _ if is_hardware => {
             let mut coherence = Coherence::new(&machine, args.coherence_seed);
@@ -140,6 +141,7 @@ pub fn run(args: &Args) -> Outcome {
         }
         (None, _) => Execution::Many(machine.run_threads(&mut args.execute.schedule(), limit)),
     };
+    drop(progress);
     let text = session.end(&args.execute, timing.map(|timing| timing.report()))?;
     session.finish(&args.execute, &machine, &device.threads, &loaded.name)?;
     let summary = summary(&machine, &device.threads, &halt) + &text.unwrap_or_default();
@@ -161,6 +163,13 @@ pub fn run(args: &Args) -> Outcome {
     match halt {
         Execution::One(End::Ended { status }) if status == Status::ENDED => Ok(()),
         Execution::Many(Halt::Ended) if device.threads.iter().all(ended) => Ok(()),
+        _ if device
+            .threads
+            .iter()
+            .any(|&number| machine.thread(number).status() == Status::TRAPPED) =>
+        {
+            Err(Stop::Exit(TRAPPED))
+        }
         _ => Err(Stop::Reported),
     }
 }

@@ -1,19 +1,14 @@
 //! `clif-util test`: runs filetests.
 
-use crate::input::CacheArgs;
+use crate::input::{CacheArgs, SettingArgs};
+use crate::progress::Progress;
 use crate::{Outcome, Stop, output};
 use cranelift_naplespu::timing;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use naplespu_filetests::{Options, Summary, Verdict, runner};
 use naplespu_reader::ForcedTarget;
 use std::fmt::Write as _;
-use std::io::IsTerminal as _;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
-
-/// The duration after which a run shows its progress.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Run filetests
 ///
@@ -36,9 +31,8 @@ pub struct Args {
     #[arg(long, value_name = "\"TARGET [NAME=VALUE ...]\"", value_parser = ForcedTarget::parse)]
     force_target: Option<ForcedTarget>,
 
-    /// A setting that overrides those of the files
-    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = crate::input::parse_setting)]
-    settings: Vec<String>,
+    #[command(flatten)]
+    settings: SettingArgs,
 
     #[command(flatten)]
     cache: CacheArgs,
@@ -69,7 +63,7 @@ pub fn run(args: &Args) -> Outcome {
     let files = runner::find(&args.paths).map_err(|(path, error)| Stop::of_file(&path, &error))?;
     let options = Options {
         forced: args.force_target.clone(),
-        settings: args.settings.clone(),
+        settings: args.settings.list(),
         bless: std::env::var_os("CRANELIFT_TEST_BLESS").is_some_and(|v| v == "1"),
         max_steps: args.max_steps,
         fill_seed: args.fill_seed,
@@ -80,10 +74,9 @@ pub fn run(args: &Args) -> Outcome {
         .or_else(|| std::thread::available_parallelism().ok())
         .map_or(1, NonZeroUsize::get);
     timing::set_enabled(args.time_passes);
-    let mut progress = Progress::new(files.len());
+    let progress = Progress::bar(files.len(), "files");
     let mut summary = Summary::default();
     let mut printed = Ok(());
-    let bar = progress.handle();
     let outcomes = runner::test_files(
         &files,
         &options,
@@ -92,12 +85,12 @@ pub fn run(args: &Args) -> Outcome {
             summary.add(outcome);
             let text = describe(outcome, args.verbose);
             if !text.is_empty() && printed.is_ok() {
-                printed = bar.suspend(|| output::print(text.as_bytes()));
+                printed = output::print_messages(&text);
             }
         },
-        |done| progress.tick(done),
+        |_| progress.step(),
     )?;
-    bar.finish_and_clear();
+    drop(progress);
     printed?;
     if let Some(path) = &args.report {
         output::write(Some(path), runner::report(&outcomes).as_bytes())?;
@@ -135,37 +128,4 @@ fn describe(outcome: &naplespu_filetests::FileOutcome, verbose: bool) -> String 
         let _ = writeln!(text, "rewritten: {name}");
     }
     text + &outcome.render()
-}
-
-/// A progress bar for long runs on a terminal.
-struct Progress {
-    bar: ProgressBar,
-    start: Instant,
-    shown: bool,
-}
-
-impl Progress {
-    fn new(files: usize) -> Progress {
-        let bar = ProgressBar::with_draw_target(Some(files as u64), ProgressDrawTarget::hidden());
-        if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} files {eta}") {
-            bar.set_style(style);
-        }
-        Progress {
-            bar,
-            start: Instant::now(),
-            shown: !std::io::stderr().is_terminal(),
-        }
-    }
-
-    fn handle(&self) -> ProgressBar {
-        self.bar.clone()
-    }
-
-    fn tick(&mut self, done: usize) {
-        if !self.shown && self.start.elapsed() > PATIENCE {
-            self.shown = true;
-            self.bar.set_draw_target(ProgressDrawTarget::stderr());
-        }
-        self.bar.set_position(done as u64);
-    }
 }

@@ -3,14 +3,14 @@
 mod emit;
 
 use crate::dispatch::{KernelArgs, explain, shape};
-use crate::execute::{Device, ExecuteArgs, ModuleSession};
-use crate::{Outcome, Stop, fault, input, output};
+use crate::execute::{self, Device, ExecuteArgs, ModuleSession};
+use crate::{Outcome, Stop, TRAPPED, fault, input, output};
 use clap::ValueEnum;
 use cranelift_codegen::isa::CallConv;
-use naplespu_jit::NpuModule;
+use naplespu_jit::{NpuModule, RunError};
 use naplespu_reader::Config as Settings;
 use naplespu_spmd::Remark;
-use naplespu_wasm::wasi::{Wasi, World};
+use naplespu_wasm::wasi::{Folder, Wasi, World};
 use naplespu_wasm::{CallError, Dispatch, Extern, FuncItem, Instance, Store, Value, ValueType, WasmError, readable};
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -18,6 +18,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Compile a WebAssembly module, and run a function of it in the simulator
+///
+/// The default settings are `opt_level=speed`, `strict_float=true` (but not with --dispatch), and
+/// `atomics=machine` with
+/// threads of several cores.
 ///
 /// All threads call the function at once with the same arguments. Each has its part of the shadow
 /// stack.
@@ -42,10 +46,13 @@ pub struct Args {
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
 
-    /// A setting of Cranelift or of the target; the defaults are `opt_level=speed` and
-    /// `strict_float=true` (but not with --dispatch), and `atomics=machine` with threads of several cores
-    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = input::parse_setting)]
-    settings: Vec<String>,
+    /// A folder of the host that a program may use, and the name under which it finds the folder; by
+    /// default the same
+    #[arg(long, value_name = "FOLDER[::NAME]")]
+    dir: Vec<String>,
+
+    #[command(flatten)]
+    settings: input::SettingArgs,
 
     #[command(flatten)]
     cache: input::CacheArgs,
@@ -145,7 +152,7 @@ pub fn run(args: &Args) -> Outcome {
     if device.config.cores > 1 {
         settings.set("atomics=machine").map_err(fault)?;
     }
-    for setting in &args.settings {
+    for setting in &args.settings.list() {
         settings.set(setting).map_err(fault)?;
     }
     let isa = Arc::new(args.cache.with_cache(&*settings.isa().map_err(fault)?)?);
@@ -186,11 +193,13 @@ pub fn run(args: &Args) -> Outcome {
     }
     let module = NpuModule::with_config(isa, device.config).map_err(fault)?;
     let mut store = Store::new(module, config);
-    let world = world(args, &name);
+    let world = world(args, &name)?;
     let wasi = Wasi::define(&mut store, &bytes, world).map_err(in_file)?;
     let instance = store.load(&bytes).map_err(in_file)?;
     wasi.attach(&store, &instance).map_err(in_file)?;
-    let session = ModuleSession::new(&args.execute, store.module_mut(), threads, u64::MAX)?;
+    execute::finish(store.module_mut())?;
+    let map = store.code_map();
+    let session = ModuleSession::new(&args.execute, store.module_mut(), map, threads, u64::MAX)?;
     session.start()?;
     if let Err(error) = store.start(&instance) {
         session.end(store.module())?;
@@ -211,6 +220,7 @@ pub fn run(args: &Args) -> Outcome {
             let item = exported(&name, function, instance.exports())?;
             let types = store.type_of(item).map_err(fault)?.params.clone();
             let values = values(function, &types, operands)?;
+            let _progress = args.execute.progress();
             match &grid {
                 None => store.call_threads(&instance, item, &values, threads, args.stack_size),
                 Some(grid) if args.kernel.groups.explain.is_some() => {
@@ -225,6 +235,11 @@ pub fn run(args: &Args) -> Outcome {
     };
     let report = session.end(store.module())?;
     session.finish(store.module(), &name)?;
+    for name in wasi.missing() {
+        output::report(&format!(
+            "note: the program called `{name}` of WASI, which is not implemented and returned ENOSYS\n"
+        ));
+    }
     if wasi.used_random() {
         let seed = args.seed.unwrap_or(DEFAULT_SEED);
         output::report(&format!("note: random numbers came from --seed {seed}\n"));
@@ -301,18 +316,23 @@ fn explained(remarks: &[Remark], store: &Store, name: &str) -> Outcome {
 }
 
 /// Returns the environment of a program.
-fn world(args: &Args, name: &str) -> World {
+fn world(args: &Args, name: &str) -> Result<World, Stop> {
     let mut list = vec![name.to_owned()];
     list.extend(args.program_args.iter().cloned());
     let seed = args.seed.unwrap_or(DEFAULT_SEED);
-    World {
+    let folders = args.dir.iter().map(|text| {
+        let (folder, name) = text.split_once("::").unwrap_or((text, text));
+        Folder::open(folder.as_ref(), name).map_err(|error| Stop::of_file(folder.as_ref(), &error))
+    });
+    Ok(World {
         args: list,
         environment: args.env.clone(),
         input: Box::new(std::io::stdin()),
         output: Box::new(std::io::stdout()),
         errors: Box::new(std::io::stderr()),
         seed,
-    }
+        folders: folders.collect::<Result<_, _>>()?,
+    })
 }
 
 /// The default seed, so that runs repeat.
@@ -325,7 +345,24 @@ fn ended(error: CallError, store: &Store, threads: &[usize]) -> Stop {
         // Only the low byte of a status is visible outside of a process; a nonzero status must stay
         // nonzero.
         CallError::Exit(status) => Stop::Exit((status as u8).max(1)),
-        other => Stop::Fault(format!("{other}{}", calls(store, threads))),
+        other => {
+            let text = format!("error: {other}{}\n", calls(store, threads));
+            output::report(&text);
+            let is_trap = match &other {
+                CallError::Trap { .. } => true,
+                CallError::Run(error) => is_trap(error),
+                _ => false,
+            };
+            if is_trap { Stop::Exit(TRAPPED) } else { Stop::Reported }
+        }
+    }
+}
+
+fn is_trap(error: &RunError) -> bool {
+    match error {
+        RunError::Trap(_) => true,
+        RunError::Thread { error, .. } => is_trap(error),
+        _ => false,
     }
 }
 
@@ -414,17 +451,8 @@ fn value(ty: ValueType, text: &str) -> Result<Value, Stop> {
         Stop::Usage(format!("`{text}` is not a value of type {name}"))
     };
     Ok(match ty {
-        // Unsigned numbers have the same bits.
-        ValueType::I32 => match (text.parse::<i32>(), text.parse::<u32>()) {
-            (Ok(value), _) => Value::I32(value),
-            (_, Ok(value)) => Value::I32(value as i32),
-            _ => return Err(wrong()),
-        },
-        ValueType::I64 => match (text.parse::<i64>(), text.parse::<u64>()) {
-            (Ok(value), _) => Value::I64(value),
-            (_, Ok(value)) => Value::I64(value as i64),
-            _ => return Err(wrong()),
-        },
+        ValueType::I32 => Value::I32(integer(text, 32).ok_or_else(wrong)? as i32),
+        ValueType::I64 => Value::I64(integer(text, 64).ok_or_else(wrong)? as i64),
         ValueType::F32 => Value::F32(text.parse::<f32>().map_err(|_| wrong())?.to_bits()),
         ValueType::F64 => Value::F64(text.parse::<f64>().map_err(|_| wrong())?.to_bits()),
         ValueType::V128 => Value::V128(vector(text).ok_or_else(wrong)?),
@@ -461,10 +489,10 @@ fn vector(text: &str) -> Option<u128> {
     parts.next().is_none().then_some(bytes)
 }
 
-/// Parses a lane of this many bits, with or without a sign, decimal or hexadecimal.
+/// Parses a number of this many bits, with or without a sign, decimal or hexadecimal.
 fn integer(text: &str, bits: u32) -> Option<u64> {
     let (negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
-    let magnitude: i128 = match digits.strip_prefix("0x") {
+    let magnitude: i128 = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
         Some(digits) => u64::from_str_radix(digits, 16).ok()?.into(),
         None => digits.parse::<u64>().ok()?.into(),
     };

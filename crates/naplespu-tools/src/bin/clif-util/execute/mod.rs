@@ -9,10 +9,11 @@ mod session;
 mod trace;
 mod waits;
 
-pub use session::{ModuleSession, Session};
+pub use session::{ModuleSession, Session, finish};
 
 use crate::Stop;
 use crate::disasm::parse_address;
+use crate::progress::Progress;
 use npu_mc::machine::ControlRegister;
 use npu_sim::{CORE_LIMIT, Config, QUANTUM, Schedule, THREADS, TimingConfig, Topology};
 use std::path::PathBuf;
@@ -203,6 +204,11 @@ impl ExecuteArgs {
         let mut device = self.device()?;
         device.config.coherent = true;
         Ok(device)
+    }
+
+    /// Starts the progress of a run, unless the run prints something else meanwhile.
+    pub fn progress(&self) -> Option<Progress> {
+        self.trace.is_none().then(|| Progress::spinner("the simulator runs"))
     }
 
     /// Returns whether a profile is requested.

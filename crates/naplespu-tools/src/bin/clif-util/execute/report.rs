@@ -3,6 +3,7 @@
 
 use cranelift_codegen::ir::TrapCode;
 use npu_link::debug::{ProgramInfo, Registers};
+use npu_mc::machine::CACHE_LINE;
 use npu_mc::{SReg, VReg};
 use npu_sim::{Machine, Status, Stop, THREADS, Thread};
 use std::fmt::Write as _;
@@ -93,6 +94,33 @@ fn registers_of(thread: &Thread, text: &mut String) {
             let _ = writeln!(text, "{:>4} {}", reg.name(), lanes.join(" "));
         }
     }
+}
+
+/// Returns notes on a range of main memory: the cores whose data caches have other bytes.
+pub fn unflushed(machine: &Machine, address: u32, length: u32) -> String {
+    let mut text = String::new();
+    for core in 0..machine.cores() {
+        let differs = |row: &u32| {
+            let [mut seen, mut memory] = [[0; CACHE_LINE as usize]; 2];
+            let count = (length - row).min(CACHE_LINE) as usize;
+            let at = address.wrapping_add(*row);
+            machine.read_as_core(core, at, &mut seen[..count]);
+            machine.memory().read(at, &mut memory[..count]);
+            seen != memory
+        };
+        let rows: Vec<u32> = (0..length).step_by(CACHE_LINE as usize).filter(differs).collect();
+        if let (Some(first), Some(last)) = (rows.first(), rows.last()) {
+            // Writing to a string does not fail.
+            let _ = writeln!(
+                text,
+                "note: main memory is dumped; between {:#010x} and {:#010x} the data cache of core {core} has other \
+                 bytes: stores without a flush, or old copies; --coherent simulates without caches",
+                address.wrapping_add(*first),
+                address.wrapping_add((last + CACHE_LINE).min(length)),
+            );
+        }
+    }
+    text
 }
 
 /// Appends bytes of main memory.

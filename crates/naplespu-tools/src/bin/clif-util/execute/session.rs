@@ -124,6 +124,9 @@ impl<P: Places> Session<P> {
             report::dump(machine, address, length, &mut text);
         }
         output::print(text.as_bytes())?;
+        for &(address, length) in &args.dump {
+            output::report(&report::unflushed(machine, address, length));
+        }
         for finding in machine.findings() {
             let place = self.places.describe(finding.pc);
             let place = place.map_or_else(String::new, |place| format!(" in {place}"));
@@ -143,16 +146,26 @@ pub struct ModuleSession<'a> {
     shared: Arc<Mutex<Session<CodeMap>>>,
 }
 
+/// Links a module after all definitions.
+pub fn finish(module: &mut NpuModule) -> Outcome {
+    match module.finalize_definitions() {
+        // Calls that reach an undefined symbol report it themselves.
+        Ok(()) | Err(LinkError::Undefined(_)) => Ok(()),
+        Err(error) => Err(Stop::Fault(error.to_string())),
+    }
+}
+
 impl<'a> ModuleSession<'a> {
-    /// Prepares a module for calls on these threads, after all definitions. `max_steps` is the
-    /// default limit of instructions.
-    pub fn new(args: &'a ExecuteArgs, module: &mut NpuModule, threads: &[usize], max_steps: u64) -> Result<Self, Stop> {
-        match module.finalize_definitions() {
-            // Calls that reach an undefined symbol report it themselves.
-            Ok(()) | Err(LinkError::Undefined(_)) => {}
-            Err(error) => return Err(Stop::Fault(error.to_string())),
-        }
-        let session = Session::new(args, module.code_map())?;
+    /// Prepares a linked module with its names and lines for calls on these threads. `max_steps` is
+    /// the default limit of instructions.
+    pub fn new(
+        args: &'a ExecuteArgs,
+        module: &mut NpuModule,
+        map: CodeMap,
+        threads: &[usize],
+        max_steps: u64,
+    ) -> Result<Self, Stop> {
+        let session = Session::new(args, map)?;
         let observes = session.observes(args);
         let shared = Arc::new(Mutex::new(session));
         module.set_step_limit(args.max_steps.unwrap_or(max_steps));

@@ -28,7 +28,7 @@ fn place<P: Places>(report: &WaitsReport, places: &P, pc: u32) -> String {
 fn awaited<P: Places>(report: &WaitsReport, names: &P, what: Awaited) -> String {
     let place = |pc| place(report, names, pc);
     match what {
-        Awaited::Fetch => "its fetch".to_owned(),
+        Awaited::Fetch => "its turn in fetch".to_owned(),
         Awaited::Branch { pc } => format!("the target of {}", place(pc)),
         Awaited::InstructionLine { line } => format!("the line at {:#010x}", line.wrapping_mul(LINE)),
         Awaited::Result { pc, register } => format!("{} of {}", name(register), place(pc)),
@@ -83,6 +83,8 @@ pub fn text<P: Places>(report: &WaitsReport, names: &P, most: usize) -> String {
     if let Some(list) = of_all.map(|sum| places_text(&sum)).filter(|list| !list.is_empty()) {
         let _ = writeln!(out, "lines on their way meanwhile: {list}");
     }
+    // With several threads, each instruction waits for its turn. These waits are one entry, the last.
+    let (turns, waits): (Vec<Wait>, Vec<Wait>) = waits.into_iter().partition(|wait| wait.cause == Stall::Fetch);
     for wait in waits.iter().take(most) {
         // Writing to a string does not fail, here and below.
         let _ = write!(
@@ -110,6 +112,19 @@ pub fn text<P: Places>(report: &WaitsReport, names: &P, most: usize) -> String {
         if !list.is_empty() {
             let _ = writeln!(out, "{:12}on its way: {list}", "");
         }
+    }
+    if !turns.is_empty() {
+        let (cycles, times) = turns.iter().fold((0, 0), |(cycles, times), wait| {
+            (cycles + wait.cycles, times + wait.times)
+        });
+        let _ = writeln!(
+            out,
+            "{cycles:>10} {}, {}: {} in all\n{:12}fetch: its turn in fetch, which serves one thread a cycle",
+            if cycles == 1 { "cycle" } else { "cycles" },
+            counted(times, "time"),
+            counted(turns.len() as u64, "instruction"),
+            "",
+        );
     }
     let rest: u64 = waits.iter().skip(most).map(|wait| wait.cycles).sum();
     if rest != 0 {

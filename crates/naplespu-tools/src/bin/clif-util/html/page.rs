@@ -9,6 +9,7 @@ use naplespu_filetests::Verdict;
 use naplespu_jit::InstCycles;
 use npu_mc::InstDesc;
 use npu_mc::machine::INSTRUCTION_SIZE;
+use npu_sim::counted;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Display, Write as _};
 
@@ -126,10 +127,10 @@ fn head(out: &mut String, title: &Title<'_>, sheets: &[Sheet]) {
         let passed = lines.iter().filter(|line| line.verdict == Verdict::Passed).count();
         let _ = write!(
             out,
-            "<details class=\"lines\"><summary>{passed} of {} run lines passed, with {} cycles on one thread, including routines of the runtime; at most {MAX_STEPS} \
+            "<details class=\"lines\"><summary>{passed} of {} run lines passed, with {} on one thread in the functions of this page; at most {MAX_STEPS} \
              instructions each</summary>\n<ul>\n",
             lines.len(),
-            title.run.cycles
+            counted(title.run.cycles, "cycle")
         );
         for line in lines {
             let _ = write!(out, "<li><code>{}</code>: {}", Text(&line.text), line.verdict);
@@ -144,6 +145,15 @@ fn head(out: &mut String, title: &Title<'_>, sheets: &[Sheet]) {
             out.push_str("</li>\n");
         }
         out.push_str("</ul></details>\n");
+        if !title.run.routines.is_empty() {
+            let all = title.run.routines.iter().map(|(_, cycles)| cycles).sum();
+            let _ = write!(out, "<p>{} in routines of the runtime:", counted(all, "cycle"));
+            for (number, (name, cycles)) in title.run.routines.iter().enumerate() {
+                let gap = if number == 0 { "" } else { "," };
+                let _ = write!(out, "{gap} <code>{}</code> {cycles}", Text(name));
+            }
+            out.push_str("</p>\n");
+        }
     }
     out.push_str(
         "<div class=\"key\"><span><b class=\"td\">td</b> rule made from a pattern of td</span><span><b class=\"isle\">isle</b> rule written in ISLE</span>\
@@ -171,7 +181,7 @@ fn section(out: &mut String, notes: &mut Notes, number: usize, sheet: &Sheet) {
     );
     let cycles: u64 = costs(sheet).map(|cost| cost.cycles).sum();
     if cycles > 0 {
-        let _ = write!(out, ", {}", npu_sim::counted(cycles, "cycle"));
+        let _ = write!(out, ", {}", counted(cycles, "cycle"));
     }
     out.push_str("</small></h2>\n<div class=\"grid\">\n");
     column(out, "CLIF", "input", "clif", |out| {

@@ -10,6 +10,8 @@ use naplespu_reader::ClifFile;
 use naplespu_reader::config::Config;
 use npu_mc::machine::INSTRUCTION_SIZE;
 use npu_sim::TimingConfig;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The maximum number of instructions of a run line; the model simulates some millions a second.
@@ -20,8 +22,10 @@ pub const MAX_STEPS: u64 = 20_000_000;
 pub struct Run {
     /// Each line with its verdict.
     pub lines: Vec<LineOutcome>,
-    /// Cycles in all functions, including those of the runtime.
+    /// Cycles in the functions of the file.
     pub cycles: u64,
+    /// Cycles in each routine of the runtime, most first.
+    pub routines: Vec<(String, u64)>,
 }
 
 /// Executes the run lines and stores the cost of each instruction in the sheets, which are in the
@@ -55,14 +59,24 @@ pub fn run(file: &ClifFile, config: &Config, isa: &Arc<Isa>, sheets: &mut [Sheet
     let Some(costs) = module.inst_cycles() else {
         return Err(Stop::Fault("internal: the run has no cycles".to_owned()));
     };
+    let (mut rest, mut cycles) = (costs.clone(), 0);
     for (sheet, address) in sheets.iter_mut().zip(addresses) {
         let Some(start) = address else { continue };
         for (word, at) in sheet.words.iter_mut().zip((start..).step_by(INSTRUCTION_SIZE as usize)) {
-            word.cycles = costs.get(&at).copied();
+            word.cycles = rest.remove(&at);
+            cycles += word.cycles.as_ref().map_or(0, |cost| cost.cycles);
         }
     }
+    let map = module.code_map();
+    let mut routines: BTreeMap<&str, u64> = BTreeMap::new();
+    for (at, cost) in rest {
+        *routines.entry(map.name(at).map_or("??", |(name, _)| name)).or_default() += cost.cycles;
+    }
+    let mut routines: Vec<(String, u64)> = routines.into_iter().map(|(name, sum)| (name.to_owned(), sum)).collect();
+    routines.sort_by_key(|(_, cycles)| Reverse(*cycles));
     Ok(Run {
-        cycles: costs.values().map(|cost| cost.cycles).sum(),
         lines,
+        cycles,
+        routines,
     })
 }

@@ -2,6 +2,7 @@
 
 use super::{Args, Form, Place};
 use crate::dispatch::{Matter, explain};
+use crate::progress::Progress;
 use crate::{Outcome, Stop, fault, input, output};
 use naplespu_jit::Device;
 use naplespu_jit::device::Buffer;
@@ -68,7 +69,7 @@ pub fn run(args: &Args) -> Outcome {
     if args.cores > 1 {
         settings.set("atomics=machine").map_err(fault)?;
     }
-    for setting in &args.settings {
+    for setting in &args.settings.list() {
         settings.set(setting).map_err(fault)?;
     }
     let config = npu_sim::Config {
@@ -86,7 +87,9 @@ pub fn run(args: &Args) -> Outcome {
         timing: args.timing.then(TimingConfig::default),
         instruction_limit: args.max_steps,
     };
+    let progress = Progress::spinner("work-groups run");
     let statistics = runner.dispatch(&mut device, &dispatch, &bound).map_err(in_file)?;
+    drop(progress);
     if args.verbose {
         output::report(&format!("{} instructions\n", statistics.instructions));
     }

@@ -12,7 +12,8 @@ use std::path::PathBuf;
 /// Compile a compute shader (WGSL, GLSL or SPIR-V), and run work-groups of it in the simulator
 ///
 /// The name of the file tells the language: `.wgsl`, `.glsl` or `.comp`, `.spv`. A buffer is named
-/// by its number in group 0, or by group and number: `2` or `0:2`.
+/// by its number in group 0, or by group and number: `2` or `0:2`. The default of `opt_level` is
+/// `speed`.
 #[derive(clap::Args)]
 pub struct Args {
     /// A shader; `-` is WGSL from standard input
@@ -67,9 +68,8 @@ pub struct Args {
     #[arg(long, value_enum, value_name = "FORM")]
     emit: Option<Form>,
 
-    /// A setting of Cranelift or of the target; the default is `opt_level=speed`
-    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = input::parse_setting)]
-    settings: Vec<String>,
+    #[command(flatten)]
+    settings: input::SettingArgs,
 
     /// Print the number of executed instructions to standard error
     #[arg(short, long)]
