@@ -3,7 +3,7 @@
 use crate::cost;
 use crate::error::CompileError;
 use crate::inst::ops::immediate_range;
-use crate::intrinsics;
+use crate::intrinsics::{self, Reserved};
 use crate::isa::Isa;
 use crate::legalize::Legality;
 use crate::spaces::{self, Space};
@@ -11,6 +11,7 @@ use clif_opt::{Error, Target};
 use cranelift_codegen::ir::{Function, Inst, MemFlags, Opcode};
 use cranelift_codegen::settings::Flags;
 use npu_mc::OperandKind;
+use npu_mc::tables::IntrinsicKind;
 use std::ops::RangeInclusive;
 
 impl Target for Isa {
@@ -29,6 +30,17 @@ impl Target for Isa {
             Opcode::Call if intrinsics::is_instruction(func, inst) => Some(1),
             _ => cost::scalar(Legality::new(self.flags(), self.settings()), func, inst),
         }
+    }
+
+    /// The lane mask belongs to a function.
+    fn has_own_state(&self, func: &Function) -> bool {
+        let mut callees = func.dfg.ext_funcs.keys();
+        callees.any(|callee| match intrinsics::classify(func, callee) {
+            Some(Reserved::Intrinsic(info)) => {
+                matches!(info.kind, IntrinsicKind::WriteMask | IntrinsicKind::WriteMaskLanes)
+            }
+            _ => false,
+        })
     }
 
     fn is_instruction(&self, func: &Function, inst: Inst) -> bool {

@@ -12,8 +12,8 @@ use crate::{Error, Target};
 use cranelift_codegen::Context;
 use cranelift_codegen::inline::{Inline, InlineCommand};
 use cranelift_codegen::ir::{
-    ArgumentPurpose, DebugTag, ExternalName, FuncRef, Function, Inst, InstructionData, Opcode, SourceLoc,
-    UserExternalName, Value,
+    ArgumentPurpose, DebugTag, ExternalName, FuncRef, Function, GlobalValueData, Inst, InstructionData, Opcode,
+    SourceLoc, UserExternalName, Value,
 };
 use cranelift_codegen::verify_function;
 use std::borrow::Cow;
@@ -85,11 +85,11 @@ impl Unit {
     /// Creates a unit of valid functions.
     pub fn new<'a>(functions: impl IntoIterator<Item = (Name, &'a Function)>, target: &impl Target) -> Self {
         let functions: Vec<(Name, &Function)> = functions.into_iter().collect();
-        let numbers: HashMap<&Name, usize> = functions
-            .iter()
-            .zip(0..)
-            .map(|((name, _), number)| (name, number))
-            .collect();
+        // A second definition of a name is refused later, so the first one counts.
+        let mut numbers: HashMap<&Name, usize> = HashMap::new();
+        for (number, (name, _)) in functions.iter().enumerate() {
+            numbers.entry(name).or_insert(number);
+        }
         let in_unit = |func: &Function| {
             called(func)
                 .iter()
@@ -102,10 +102,10 @@ impl Unit {
         let cycles = in_cycles(&calls);
         let mut callees = HashMap::new();
         for (number, (name, func)) in functions.iter().enumerate() {
-            let count = counts[number];
+            let count = if numbers[name] == number { counts[number] } else { 0 };
             let size = size(func, target);
             // Cranelift's inliner requires valid functions.
-            let fits = count > 0 && size <= SINGLE_CALL && can_be_inlined(func);
+            let fits = count > 0 && size <= SINGLE_CALL && can_be_inlined(func) && !target.has_own_state(func);
             if !fits || verify_function(func, target.flags()).is_err() {
                 continue;
             }
@@ -128,7 +128,11 @@ impl Unit {
     /// [`Error::Cranelift`] if Cranelift's inliner fails.
     pub fn inline(&self, name: &Name, func: &Function, target: &impl Target) -> Result<Option<Function>, Error> {
         let has_callee = called(func).iter().any(|callee| self.callees.contains_key(callee));
-        if !has_callee || !func.debug_tags.is_empty() || verify_function(func, target.flags()).is_err() {
+        if !has_callee || !can_inline_others(func) || target.has_own_state(func) {
+            return Ok(None);
+        }
+        // Cranelift's inliner requires valid functions.
+        if verify_function(func, target.flags()).is_err() {
             return Ok(None);
         }
         let mut context = Context::for_function(func.clone());
@@ -256,9 +260,20 @@ fn can_be_inlined(func: &Function) -> bool {
         .values()
         .map(|slot| slot.size)
         .fold(0, u32::saturating_add);
+    // Cranelift's inliner does not translate the numbers of names of symbols.
+    let has_symbols = func.global_values.values().any(|global| {
+        matches!(
+            global,
+            GlobalValueData::Symbol {
+                name: ExternalName::User(_),
+                ..
+            }
+        )
+    });
     let is_plain = |purpose| matches!(purpose, ArgumentPurpose::Normal | ArgumentPurpose::VMContext);
     let mut insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
     func.debug_tags.is_empty()
+        && !has_symbols
         && slots <= SLOT_BYTES
         && func.dynamic_stack_slots.is_empty()
         && func.signature.params.iter().all(|param| is_plain(param.purpose))
@@ -279,6 +294,12 @@ fn can_be_inlined(func: &Function) -> bool {
                     | Opcode::ReturnCallIndirect
             )
         })
+}
+
+/// Returns whether Cranelift's inliner accepts a function as a caller.
+fn can_inline_others(func: &Function) -> bool {
+    let mut insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+    func.debug_tags.is_empty() && insts.all(|inst| func.dfg.insts[inst].opcode() != Opcode::StackSwitch)
 }
 
 /// Returns whether a callee gets the context of its caller, if it has one: global values are relative
@@ -499,6 +520,33 @@ block0(v0: i32):
         let slot = |bytes| adds("leaf", 2, "").replace("block0", &format!("ss0 = explicit_slot {bytes}\nblock0"));
         assert!(inlined(&format!("{TWICE}{}", slot(256))).1.is_empty());
         assert_eq!(inlined(&format!("{TWICE}{}", slot(257))).1.len(), 2);
+    }
+
+    #[test]
+    fn the_first_definition_of_a_name_is_the_callee() {
+        let (func, calls) = inlined(&format!("{TWICE}{}{}", adds("leaf", 3, ""), adds("leaf", 0, "")));
+        assert!(calls.is_empty());
+        assert_eq!(func.to_string().matches("iadd").count(), 6);
+    }
+
+    /// Cranelift's inliner copies the number of a symbol's name, which means another name in the
+    /// caller.
+    #[test]
+    fn a_callee_with_numbered_symbols_stays_a_call() {
+        let leaf = |symbol: &str| {
+            let address = format!("gv0 = symbol {symbol}\nblock0");
+            adds("leaf", 2, "v9 = global_value.i64 gv0\n").replace("block0", &address)
+        };
+        assert_eq!(inlined(&format!("{TWICE}{}", leaf("u1:3"))).1.len(), 2);
+        assert!(inlined(&format!("{TWICE}{}", leaf("%text"))).1.is_empty());
+    }
+
+    /// Cranelift's inliner does not know the instruction.
+    #[test]
+    fn a_caller_that_switches_stacks_stays_as_it_is() {
+        let switch = "v9 = iconst.i64 0\nv8 = stack_switch.i64 v9, v9, v9\nreturn v2";
+        let caller = TWICE.replace("return v2", switch);
+        assert_eq!(inlined(&format!("{caller}{}", adds("leaf", 2, ""))).1.len(), 2);
     }
 
     /// A definition with another signature than the declaration is not the callee.

@@ -79,6 +79,10 @@ pub trait Target {
     /// calls and for instructions that are lowered to calls.
     fn instructions(&self, func: &Function, inst: Inst) -> Option<u32>;
 
+    /// Returns whether a function changes state of the machine that each function has of its own, so
+    /// that calls save it: no call in it can be inlined, and no call of it.
+    fn has_own_state(&self, func: &Function) -> bool;
+
     /// Returns whether a call is lowered to one machine instruction.
     fn is_instruction(&self, func: &Function, inst: Inst) -> bool;
 

@@ -28,6 +28,10 @@ impl Target for TestTarget {
         (!func.dfg.insts[inst].opcode().is_call()).then_some(1)
     }
 
+    fn has_own_state(&self, _: &Function) -> bool {
+        false
+    }
+
     fn is_instruction(&self, _: &Function, _: Inst) -> bool {
         false
     }

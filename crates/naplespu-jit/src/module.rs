@@ -189,7 +189,9 @@ impl NpuModule {
     /// compiles them if they are too small to share. The results are in the order of the functions.
     pub fn compile_functions(&mut self, functions: &mut [(FuncId, Context)]) -> Vec<Result<(), DefineError>> {
         let isa = self.front.isa.clone();
+        let front = &self.front;
         let named = functions.iter_mut().map(|(func, ctx)| {
+            front.name_intrinsics(&mut ctx.func);
             let name = UserExternalName::new(0, func.as_u32());
             (Name::User(name), &mut ctx.func)
         });

@@ -2,6 +2,9 @@
 
 use cranelift_codegen::isa::CallConv;
 
+/// The module name of imports that are operations of the machine.
+pub(crate) const NPU: &str = "npu";
+
 /// The size of a page of linear memory, in bytes.
 pub const PAGE: u32 = 0x1_0000;
 

@@ -3,20 +3,18 @@
 //! The CLIF of a kernel has calls of the reserved names of `naplespu-spmd`. Only a dispatch can
 //! execute it; an ordinary call of the function traps.
 
-use crate::emit::Emitter;
+use crate::config::NPU;
 use crate::error::{Result, WasmError};
-use crate::npu::MODULE;
 use crate::parse::Import;
 use crate::traps;
 use crate::types::{FuncType, ValueType};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
     ExternalName, Function, GlobalValue, GlobalValueData, Inst, InstBuilder, InstBuilderBase, InstructionData, Opcode,
     SourceLoc, Type, UserFuncName, Value, types,
 };
 use cranelift_module::{DataId, FuncId};
-use naplespu_spmd::builtins::{self, Builtin};
+use naplespu_spmd::builtins::Builtin;
 
 /// A function that asks for its work-item.
 #[derive(Clone, Debug)]
@@ -44,7 +42,7 @@ pub(crate) struct Uses {
 
 /// Returns the built-in function of an import. The module may call it with other types.
 pub(crate) fn builtin(import: &Import<'_>) -> Option<Builtin> {
-    let builtin = Builtin::parse(import.name).filter(|_| import.module == MODULE)?;
+    let builtin = Builtin::parse(import.name).filter(|_| import.module == NPU)?;
     // The pass itself makes calls of this one.
     (builtin != Builtin::AllKnown).then_some(builtin)
 }
@@ -70,33 +68,6 @@ pub(crate) fn check_type(import: &Import<'_>, builtin: Builtin, given: &FuncType
         name: import.name.to_owned(),
         why: "a function of another type".to_owned(),
     })
-}
-
-impl Emitter<'_, '_, '_, '_> {
-    /// Calls a built-in function, and returns its results.
-    pub fn work_item(&mut self, name: &str, builtin: Builtin, args: &[Value], offset: u64) -> Vec<Value> {
-        let first = || (format!("{MODULE}.{name}"), offset);
-        self.uses.first.get_or_insert_with(first);
-        let (params, result) = builtin.signature();
-        let mut converted = Vec::new();
-        for (&arg, ty) in args.iter().zip(params) {
-            converted.push(match ty {
-                types::I8 => {
-                    let zero = self.word(0);
-                    self.compare(IntCC::NotEqual, arg, zero)
-                }
-                _ => arg,
-            });
-        }
-        let callee = builtins::import(self.builder.func, name, builtin);
-        let call = self.builder.ins().call(callee, &converted);
-        let results = self.builder.inst_results(call).to_vec();
-        let word = |value: Value| match result {
-            Some(types::I8) => self.builder.ins().uextend(types::I32, value),
-            _ => value,
-        };
-        results.into_iter().map(word).collect()
-    }
 }
 
 /// Takes the CLIF of a kernel out of a function, which then only traps.

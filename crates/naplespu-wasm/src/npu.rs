@@ -4,19 +4,19 @@
 //! Addresses are in the first memory. Two more functions load and store words of the scratchpad, by
 //! scratchpad address. `kernel` has the functions that ask for a work-item.
 
+use crate::config::NPU;
 use crate::emit::Emitter;
 use crate::env::Env;
 use crate::error::Result;
 use crate::items::{Extern, FuncItem};
 use crate::kernel;
 use crate::parse::{Import, ImportKind};
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{AliasRegionData, InstBuilder, MemFlagsData, Value, types};
 use cranelift_codegen::isa::CallConv;
 use cranelift_module::Linkage;
+use naplespu_spmd::builtins::{self, Builtin};
 use npu_mc::machine::SCRATCHPAD_SPACE;
-
-/// The module name of the imports.
-pub(crate) const MODULE: &str = "npu";
 
 /// The prefix of the names of intrinsics.
 pub(crate) const PREFIX: &str = "__builtin_npu_";
@@ -34,7 +34,7 @@ pub(crate) fn import(env: &mut Env<'_, '_>, import: &Import<'_>) -> Result<Optio
     let ImportKind::Func(ty) = import.kind else {
         return Ok(None);
     };
-    if import.module != MODULE {
+    if import.module != NPU {
         return Ok(None);
     }
     let given = env.types.get(ty)?;
@@ -42,7 +42,7 @@ pub(crate) fn import(env: &mut Env<'_, '_>, import: &Import<'_>) -> Result<Optio
     let name = match kernel::builtin(import) {
         Some(builtin) => {
             kernel::check_type(import, builtin, given)?;
-            format!("{MODULE}.{}", import.name)
+            format!("{NPU}.{}", import.name)
         }
         None => format!("{PREFIX}{}", import.name),
     };
@@ -51,6 +51,31 @@ pub(crate) fn import(env: &mut Env<'_, '_>, import: &Import<'_>) -> Result<Optio
 }
 
 impl Emitter<'_, '_, '_, '_> {
+    /// Calls a built-in function, and returns its results.
+    pub fn work_item(&mut self, name: &str, builtin: Builtin, args: &[Value], offset: u64) -> Vec<Value> {
+        let first = || (format!("{NPU}.{name}"), offset);
+        self.uses.first.get_or_insert_with(first);
+        let (params, result) = builtin.signature();
+        let mut converted = Vec::new();
+        for (&arg, ty) in args.iter().zip(params) {
+            converted.push(match ty {
+                types::I8 => {
+                    let zero = self.word(0);
+                    self.compare(IntCC::NotEqual, arg, zero)
+                }
+                _ => arg,
+            });
+        }
+        let callee = builtins::import(self.builder.func, name, builtin);
+        let call = self.builder.ins().call(callee, &converted);
+        let results = self.builder.inst_results(call).to_vec();
+        let word = |value: Value| match result {
+            Some(types::I8) => self.builder.ins().uextend(types::I32, value),
+            _ => value,
+        };
+        results.into_iter().map(word).collect()
+    }
+
     /// Translates a call of an operation to instructions, if it is not a plain call, and returns
     /// its results. Otherwise converts the addresses in `args` to device addresses and returns
     /// `None`.
@@ -60,10 +85,7 @@ impl Emitter<'_, '_, '_, '_> {
             .imports
             .iter()
             .filter(|import| matches!(import.kind, ImportKind::Func(_)));
-        let Some(import) = functions
-            .nth(function as usize)
-            .filter(|import| import.module == MODULE)
-        else {
+        let Some(import) = functions.nth(function as usize).filter(|import| import.module == NPU) else {
             return Ok(None);
         };
         if let Some(builtin) = kernel::builtin(import) {

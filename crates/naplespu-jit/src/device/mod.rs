@@ -130,7 +130,7 @@ impl Device {
             self.module.define_compiled(id, func, code)?;
             Ok(id)
         };
-        functions.iter().zip(compiled).map(add).collect()
+        inlined.iter().zip(compiled).map(add).collect()
     }
 
     /// Compiles a function of a CLIF text and adds it under its name.

@@ -1,6 +1,7 @@
 //! Tests of the accelerator: memory, launches on threads and cores, limits, traps, host functions.
 
 use super::*;
+use cranelift_naplespu::inlining;
 use naplespu_jit::Device;
 use naplespu_jit::device::{self, Arg, DeviceError, Fault, LaunchConfig, Progress, ThreadId, ThreadSet};
 use naplespu_jit::{HostCall, HostStop};
@@ -487,8 +488,11 @@ fn levels(cores: usize, coherent: bool) -> (Device, FuncId) {
 
 fn with_levels(mut device: Device) -> (Device, FuncId) {
     let functions = cranelift_reader::parse_functions(LEVELS).unwrap();
-    let ids = device.add_functions(&functions);
-    let ids: Vec<FuncId> = ids.into_iter().map(Result::unwrap).collect();
+    // One by one, so that nothing is inlined and every level has a frame.
+    let ids: Vec<FuncId> = functions
+        .iter()
+        .map(|func| device.add_function(func).unwrap())
+        .collect();
     for &id in &ids {
         device.module_mut().set_source_file(id, "levels.clif");
     }
@@ -779,7 +783,9 @@ fn functions_compiled_at_once_are_those_compiled_one_by_one() {
     let instructions: usize = functions.iter().map(|func| func.dfg.num_insts()).sum();
     assert!(instructions > 10_000, "too few to be shared between threads");
     let (mut one, mut many) = (device(1, true), device(1, true));
-    let first: Vec<_> = functions.iter().map(|func| one.add_function(func)).collect();
+    let mut inlined = functions.clone();
+    inlining::inline_text(one.module().npu_isa(), &mut inlined).unwrap();
+    let first: Vec<_> = inlined.iter().map(|func| one.add_function(func)).collect();
     let second = many.add_functions(&functions);
     assert_eq!(first.len(), second.len());
     for (number, (first, second)) in first.iter().zip(&second).enumerate() {

@@ -121,7 +121,8 @@ block0(v0: i32):
     for (name, callee) in [("trap", "first"), ("poke", "poke")] {
         fs::write(folder.path("t.s"), MAIN.replace("sum", callee)).unwrap();
         folder.good("asm --emit=obj -o t.o t.s");
-        for settings in ["", " --set opt_level=speed"] {
+        // An inlined function has no frame.
+        for settings in ["", " --set opt_level=speed --disable-pass inline"] {
             folder.good(&format!("compile --emit=obj -o c.o t.clif{settings}"));
             folder.good(&format!("link t.o c.o -o {name}.elf --gc-sections"));
             for options in ["", " --coherent", " --threads 2", " --timing"] {

@@ -287,8 +287,8 @@ fn compiled(args: &Args) -> Result<Input, Stop> {
     let codes = input::compile_all(&file, &functions, |worker, _, func| worker.compile(&isa, func))?;
     let mut input = Input::default();
     let mut address = args.base;
-    for (case, code) in file.functions.iter().zip(codes) {
-        add_function(&mut input, &case.func, &code, address);
+    for (function, code) in functions.iter().zip(codes) {
+        add_function(&mut input, function, &code, address);
         address = address.wrapping_add(code.bytes.len() as u32);
     }
     Ok(input)

@@ -83,8 +83,8 @@ fn run_file(args: &Args, path: &std::path::Path, summary: &mut Summary) -> Outco
         |worker, function| caught(|| worker.compile(&isa, function)),
     );
     let mut faults = Vec::new();
-    for (case, code) in file.functions.iter().zip(compiled) {
-        match code.and_then(|code| caught(|| program.define_compiled(&case.func, code))) {
+    for ((case, function), code) in file.functions.iter().zip(&functions).zip(compiled) {
+        match code.and_then(|code| caught(|| program.define_compiled(function, code))) {
             Ok(Ok(())) => program.set_source_file(&function_name(&case.func.name), &file.source.name),
             Ok(Err(DefineError::Compile(error))) => faults.extend(crate::compile::faults(&file, case, &error)),
             Ok(Err(error)) => faults.push(input::at_function(

@@ -10,7 +10,6 @@ mod sheet;
 mod timed;
 
 use crate::{Outcome, input, output};
-use cranelift_codegen::ir::Function;
 use cranelift_naplespu::Isa;
 use naplespu_reader::ClifFile;
 use naplespu_reader::config::Config;
@@ -20,10 +19,9 @@ use std::sync::Arc;
 /// Writes the page of a file.
 pub fn write(file: &ClifFile, config: &Config, isa: Isa, path: Option<&Path>) -> Outcome {
     let isa = Arc::new(isa);
-    // A page shows the instructions of a function beside its own CLIF, so nothing is inlined.
-    let functions: Vec<Function> = file.functions.iter().map(|case| case.func.clone()).collect();
-    let mut sheets = input::compile_all(file, &functions, |worker, case, _| {
-        sheet::Sheet::new(&isa, worker, case)
+    let functions = input::inlined(file, &isa, |case| case.func.clone())?;
+    let mut sheets = input::compile_all(file, &functions, |worker, case, func| {
+        sheet::Sheet::new(&isa, worker, case, func)
     })?;
     let run = timed::run(file, config, &isa, &mut sheets)?;
     let title = page::Title {

@@ -2,7 +2,7 @@
 
 use super::clif::{self, Line, Origin};
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::ir::Inst;
+use cranelift_codegen::ir::{Function, Inst};
 use cranelift_naplespu::explain::{Explained, Explanation};
 use cranelift_naplespu::{CompileError, CompiledCode, Isa, StageRequest};
 use naplespu_jit::InstCycles;
@@ -36,6 +36,8 @@ pub struct Sheet {
     pub opt: Vec<Line>,
     /// The origins of the instructions of `opt`.
     pub origins: HashMap<Inst, Origin>,
+    /// The function that was compiled, with calls inlined.
+    pub func: Function,
     /// The VCode with its provenance.
     pub explanation: Explanation,
     /// The code, word by word.
@@ -50,20 +52,21 @@ impl Sheet {
     /// # Errors
     ///
     /// The reason why it does not compile.
-    pub fn new(isa: &Isa, worker: &mut Worker, case: &FunctionCase) -> Result<Self, CompileError> {
+    pub fn new(isa: &Isa, worker: &mut Worker, case: &FunctionCase, func: &Function) -> Result<Self, CompileError> {
         let Worker { compiler, ctx } = worker;
         ctx.clear();
-        ctx.func = case.func.clone();
+        ctx.func = func.clone();
         let numbers = clif::number(&mut ctx.func);
         let (code, explanation) =
             compiler.compile_explained(isa, ctx, &mut ControlPlane::default(), StageRequest::default())?;
         let origins = numbers.origins(&mut ctx.func);
         Ok(Self {
             name: case.name.clone(),
-            clif: clif::lines(&case.func),
+            clif: clif::lines(func),
             opt: clif::lines(&ctx.func),
             origins,
-            words: words(&code, &explanation, &code.asm(Some(&case.func.params))),
+            words: words(&code, &explanation, &code.asm(Some(&func.params))),
+            func: func.clone(),
             explanation,
             code,
         })

@@ -41,7 +41,7 @@ pub fn run(file: &ClifFile, config: &Config, isa: &Arc<Isa>, sheets: &mut [Sheet
     module.profile_cycles(TimingConfig::default());
     let mut faults = Vec::new();
     for (case, sheet) in file.functions.iter().zip(sheets.iter()) {
-        if let Err(error) = program.define_compiled(&case.func, Ok(sheet.code.clone())) {
+        if let Err(error) = program.define_compiled(&sheet.func, Ok(sheet.code.clone())) {
             let message = "the function cannot be loaded";
             faults.push(input::at_function(file, case, message, error.to_string()));
         }
