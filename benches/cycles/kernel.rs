@@ -68,12 +68,19 @@ impl Kernel {
         Ok((counts, one))
     }
 
+    /// Returns the functions with calls between them inlined as the target does.
+    fn functions(&self, isa: &Isa) -> Result<Vec<Function>, Error> {
+        let mut functions: Vec<Function> = self.file.functions.iter().map(|case| case.func.clone()).collect();
+        inlining::inline_text(isa, &mut functions)?;
+        Ok(functions)
+    }
+
     /// Returns the code size of all functions in bytes, with the machine's own floats.
     fn bytes(&self, opt_level: &str) -> Result<u64, Error> {
         let isa = target(opt_level, false)?;
         let mut sum = 0;
-        for case in &self.file.functions {
-            let mut ctx = Context::for_function(case.func.clone());
+        for function in self.functions(&isa)? {
+            let mut ctx = Context::for_function(function);
             let code = isa.compile(&mut ctx, &mut ControlPlane::default())?;
             sum += code.bytes.len() as u64;
         }
@@ -112,8 +119,7 @@ impl Kernel {
         timing: Option<TimingConfig>,
     ) -> Result<(Vec<Vec<DataValue>>, Option<Report>), Error> {
         let isa = target(opt_level, strict_float)?;
-        let mut functions: Vec<Function> = self.file.functions.iter().map(|case| case.func.clone()).collect();
-        inlining::inline_text(&isa, &mut functions)?;
+        let functions = self.functions(&isa)?;
         let mut program = Program::new(isa);
         for function in &functions {
             program.define(function)?;

@@ -116,11 +116,7 @@ fn cores_share_a_convolution_and_a_histogram() {
         "{}",
         run.text
     );
-    for part in [
-        "image: 64 lines, cores 0-7, homes 0-7",
-        "half_row: ",
-        "stack of thread ",
-    ] {
+    for part in ["image: 64 lines, cores 0-7, homes 0-7", "kernel: ", "stack of thread "] {
         assert!(run.text.contains(part), "{part}\n{}", run.text);
     }
     let picture = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/pictures/mesh.svg");

@@ -535,7 +535,7 @@ block0(v0: i32):
     fn a_callee_with_numbered_symbols_stays_a_call() {
         let leaf = |symbol: &str| {
             let address = format!("gv0 = symbol {symbol}\nblock0");
-            adds("leaf", 2, "v9 = global_value.i64 gv0\n").replace("block0", &address)
+            adds("leaf", 2, "v9 = symbol_value.i64 gv0\n").replace("block0", &address)
         };
         assert_eq!(inlined(&format!("{TWICE}{}", leaf("u1:3"))).1.len(), 2);
         assert!(inlined(&format!("{TWICE}{}", leaf("%text"))).1.is_empty());

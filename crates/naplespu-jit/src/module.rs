@@ -6,11 +6,10 @@ use super::parallel;
 use cranelift_codegen::Context;
 use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::ir::{Function, Signature, UserExternalName};
+use cranelift_codegen::ir::{Function, Signature};
 use cranelift_module::{
     DataDescription, DataId, FuncId, Init, Linkage, Module, ModuleError, ModuleReloc, ModuleResult,
 };
-use cranelift_naplespu::inlining::{self, Name};
 use cranelift_naplespu::{CompileError, CompiledCode};
 use naplespu_object::front::{self, Names, Target};
 use naplespu_object::front_methods;
@@ -184,28 +183,14 @@ impl NpuModule {
     }
 
     /// Compiles functions on several threads and defines them one after the other. The module is
-    /// the same as after [`NpuModule::compile_function`] for each of them, but calls between them are
-    /// [inlined](cranelift_naplespu::inlining) if the target does so. The calling thread
+    /// the same as after [`NpuModule::compile_function`] for each of them. The calling thread
     /// compiles them if they are too small to share. The results are in the order of the functions.
     pub fn compile_functions(&mut self, functions: &mut [(FuncId, Context)]) -> Vec<Result<(), DefineError>> {
-        let isa = self.front.isa.clone();
-        let front = &self.front;
-        let named = functions.iter_mut().map(|(func, ctx)| {
-            front.name_intrinsics(&mut ctx.func);
-            let name = UserExternalName::new(0, func.as_u32());
-            (Name::User(name), &mut ctx.func)
-        });
-        if let Err(error) = inlining::inline_calls(&isa, &mut named.collect::<Vec<_>>()) {
-            return functions
-                .iter()
-                .map(|_| Err(CompileError::from(error.clone()).into()))
-                .collect();
-        }
         let prepared: Vec<Result<_, DefineError>> = functions
             .iter_mut()
             .map(|(func, ctx)| Ok((*func, self.prepare(*func, ctx, Names::Ids)?, ctx)))
             .collect();
-        let isa = &*isa;
+        let isa = &*self.front.isa;
         let compiled = parallel::map(
             prepared,
             |prepared| prepared.as_ref().map_or(0, |(_, _, ctx)| ctx.func.dfg.num_insts()),

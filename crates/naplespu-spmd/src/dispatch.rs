@@ -9,7 +9,7 @@ use crate::copy::copy;
 use crate::error::Error;
 use crate::linearize::Flow;
 use crate::normalize;
-use crate::options::Options;
+use crate::options::{LANE_COUNTS, Options};
 use crate::ranges::{MAX_DEPTH, Ranges, Row};
 use crate::remarks::{BranchOutcome, Condition, Matter, Remarks, TrapOutcome, Version};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
@@ -47,6 +47,20 @@ pub fn needs_group(kernel: &Function, options: &Options) -> bool {
         || all_insts(kernel)
             .into_iter()
             .any(|inst| matches!(builtins::called(kernel, inst), Some(Ok(Builtin::Barrier))))
+}
+
+impl Options {
+    /// Returns the least lanes, from those of the options on, with which the threads of a core
+    /// execute a work-group at once, if the kernel needs that: it has barriers or workgroup memory.
+    /// Returns the lanes of the options if no number of lanes is enough.
+    pub fn lanes_for(&self, kernel: &Function, threads: u32) -> u32 {
+        if !needs_group(kernel, self) {
+            return self.lanes;
+        }
+        let items: u64 = self.workgroup_size.iter().map(|&size| u64::from(size)).product();
+        let enough = |lanes: &u32| *lanes >= self.lanes && u64::from(*lanes) * u64::from(threads) >= items;
+        LANE_COUNTS.into_iter().find(enough).unwrap_or(self.lanes)
+    }
 }
 
 /// Values that all work-items of a thread share; they dominate a body of the kernel.

@@ -1,7 +1,5 @@
 //! Options of the pass.
 
-use cranelift_codegen::ir::Function;
-
 /// The numbers of lanes, except one work-item at a time: one to eight vectors for each value.
 pub const LANE_COUNTS: [u32; 4] = [16, 32, 64, 128];
 
@@ -29,17 +27,5 @@ impl Options {
     /// Returns the number of subgroups in a work-group: the threads that execute it at once.
     pub fn subgroups(&self) -> u32 {
         self.work_items().div_ceil(self.lanes.max(1))
-    }
-
-    /// Returns the least lanes, from those of the options on, with which the threads of a core
-    /// execute a work-group at once, if the kernel needs that: it has barriers or workgroup memory.
-    /// Returns the lanes of the options if no number of lanes is enough.
-    pub fn lanes_for(&self, kernel: &Function, threads: u32) -> u32 {
-        if !crate::needs_group(kernel, self) {
-            return self.lanes;
-        }
-        let items: u64 = self.workgroup_size.iter().map(|&size| u64::from(size)).product();
-        let enough = |lanes: &u32| *lanes >= self.lanes && u64::from(*lanes) * u64::from(threads) >= items;
-        LANE_COUNTS.into_iter().find(enough).unwrap_or(self.lanes)
     }
 }

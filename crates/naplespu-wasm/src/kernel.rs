@@ -14,7 +14,7 @@ use cranelift_codegen::ir::{
     SourceLoc, Type, UserFuncName, Value, types,
 };
 use cranelift_module::{DataId, FuncId};
-use naplespu_spmd::builtins::Builtin;
+use naplespu_spmd::builtins::{self, Builtin};
 
 /// A function that asks for its work-item.
 #[derive(Clone, Debug)]

@@ -2,8 +2,8 @@
 
 use super::*;
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::ir::{InstructionData, UserExternalName};
-use cranelift_naplespu::{Isa, inlining};
+use cranelift_codegen::ir::InstructionData;
+use cranelift_naplespu::Isa;
 use naplespu_jit::{DefineError, Program, parallel};
 use std::sync::Arc;
 
@@ -115,11 +115,6 @@ fn modules_are_the_same() {
         let outcomes: Vec<_> = if at_once {
             module.compile_functions(&mut contexts)
         } else {
-            let named = contexts.iter_mut().map(|(id, ctx)| {
-                let name = inlining::Name::User(UserExternalName::new(0, id.as_u32()));
-                (name, &mut ctx.func)
-            });
-            inlining::inline_calls(&target("speed"), &mut named.collect::<Vec<_>>()).unwrap();
             let mut one =
                 |(id, ctx): &mut (_, Context)| module.compile_function(*id, ctx, &mut ControlPlane::default());
             contexts.iter_mut().map(&mut one).collect()
