@@ -31,13 +31,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let module = Module::from_wgsl(SHADER).map_err(|error| error.render("mandelbrot.wgsl", Some(SHADER)))?;
     let runner = Runner::new(&mut device, module.compile(None, &Options::default())?)?;
 
+    // The centers of pixels. None is 0, of which the machine's float unit adds two inexactly
+    // (docs/floats.md).
     let pixel = 3.0 / width as f32;
-    let view = [
-        (-2.25f32).to_bits(),
-        (-pixel * height as f32 / 2.0).to_bits(),
-        pixel.to_bits(),
-        width,
-    ];
+    let corner = [-2.25 + pixel / 2.0, pixel * (0.5 - height as f32 / 2.0)];
+    let view = [corner[0].to_bits(), corner[1].to_bits(), pixel.to_bits(), width];
     let iterations = device.allocate(4 * width * height)?;
     let parameters = device.allocate(16)?;
     device.copy_words_in(parameters, 0, &view)?;
