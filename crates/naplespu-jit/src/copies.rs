@@ -15,50 +15,10 @@ use npu_link::{Contents, Purpose, Waiting};
 use npu_mc::machine::{CACHE_LINE, ICACHE_SETS};
 use npu_mc::reloc::Reloc;
 use npu_sim::THREADS;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 
 /// The number of lines in one set of the instruction cache from which a thread can hang.
 const LINES_AT_RISK: usize = 3;
-
-/// The copies of objects.
-#[derive(Debug, Default)]
-pub(super) struct Copies {
-    /// The copy for each original and thread of a core.
-    of: BTreeMap<(usize, usize), usize>,
-    /// The original and the thread of each copy.
-    originals: HashMap<usize, (usize, usize)>,
-}
-
-impl Copies {
-    /// Returns the original of a copy, and any other object unchanged.
-    pub(super) fn original(&self, index: usize) -> usize {
-        self.originals.get(&index).map_or(index, |&(original, _)| original)
-    }
-
-    /// Returns the object that a reference of `user` to the object `index` gets: branches of a copy
-    /// stay within the copies of its thread.
-    pub(super) fn target(&self, user: usize, kind: Reloc, index: usize) -> usize {
-        let thread = self.originals.get(&user).filter(|_| kind == Reloc::Branch);
-        let copy = thread.and_then(|&(_, thread)| self.of.get(&(index, thread)));
-        copy.copied().unwrap_or(index)
-    }
-
-    /// Forgets an object that is removed; returns its copies, which have to be removed too.
-    pub(super) fn remove(&mut self, index: usize) -> Vec<usize> {
-        if let Some(own) = self.originals.remove(&index) {
-            self.of.remove(&own);
-        }
-        self.of
-            .range((index, 0)..(index, THREADS))
-            .map(|(_, &copy)| copy)
-            .collect()
-    }
-
-    fn insert(&mut self, original: usize, thread: usize, copy: usize) {
-        self.of.insert((original, thread), copy);
-        self.originals.insert(copy, (original, thread));
-    }
-}
 
 impl NpuModule {
     /// Returns the address of a function, which is linked, for each of these threads of the machine
@@ -74,8 +34,8 @@ impl NpuModule {
             self.make_copies(first, &threads)?;
         }
         let own = |&number: &usize| {
-            let copy = self.copies.of.get(&(first, number % THREADS)).filter(|_| is_shared);
-            let object = self.linker.object(copy.copied().unwrap_or(first));
+            let copy = self.copies.copy(first, number % THREADS).filter(|_| is_shared);
+            let object = self.linker.object(copy.unwrap_or(first));
             let missing = || LinkError::Internal(format!("object {first} of a call does not exist"));
             Ok(object.ok_or_else(missing)?.address)
         };
@@ -126,7 +86,7 @@ impl NpuModule {
         let mut is_new = false;
         for &thread in threads.iter().filter(|&&thread| thread > 0) {
             for &index in &code {
-                if self.copies.of.contains_key(&(index, thread)) {
+                if self.copies.copy(index, thread).is_some() {
                     continue;
                 }
                 let copy = self.copy_object(index)?;
@@ -136,12 +96,7 @@ impl NpuModule {
         }
         if is_new {
             // Older copies may have branches to a function that had no copy before.
-            let branches: Vec<Waiting> = self
-                .copies
-                .originals
-                .keys()
-                .flat_map(|&copy| self.branches(copy))
-                .collect();
+            let branches: Vec<Waiting> = self.copies.all().flat_map(|copy| self.branches(copy)).collect();
             let known: HashSet<Waiting> = self.linker.waiting().iter().copied().collect();
             self.linker
                 .wait(branches.into_iter().filter(|branch| !known.contains(branch)));

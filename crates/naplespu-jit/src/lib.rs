@@ -40,6 +40,7 @@
 #![deny(missing_docs)]
 
 mod call;
+mod copied;
 mod copies;
 mod cycles;
 pub mod device;

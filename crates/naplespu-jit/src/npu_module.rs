@@ -5,7 +5,7 @@ use super::layout::{layout, tls_block};
 use super::link::{clear_memory, write_memory};
 use super::values::is_value_type;
 use super::watch::Observers;
-use super::{copies, freed, host, timed, unwind};
+use super::{copied, freed, host, timed, unwind};
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::entity::PrimaryMap;
 use cranelift_codegen::ir::Type;
@@ -57,7 +57,7 @@ pub struct NpuModule {
     /// The compiled code of objects, by object number.
     pub(super) code: HashMap<usize, CompiledCode>,
     /// The copies of objects for threads of a core.
-    pub(super) copies: copies::Copies,
+    pub(super) copies: copied::Copies,
     /// The unwind table of exceptions.
     pub(super) unwind: unwind::UnwindTable,
     /// The resolved references of each object.
@@ -118,7 +118,7 @@ impl NpuModule {
             lookup: None,
             linker: Linker::new(layout),
             code: HashMap::new(),
-            copies: copies::Copies::default(),
+            copies: copied::Copies::default(),
             unwind: unwind::UnwindTable::default(),
             uses: freed::Uses::default(),
             freed: freed::Freed::default(),
