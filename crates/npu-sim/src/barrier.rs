@@ -6,7 +6,7 @@
 //! bits share a counter. With several cores the upper bits of the id select the master of a tile.
 //! In both cases only threads that wait with the full id of the last arrival are released.
 
-use crate::schedule::thread_list;
+use crate::thread_list::thread_list;
 use npu_mc::machine;
 use std::fmt;
 use std::ops::Range;

@@ -128,6 +128,7 @@ mod shared;
 mod sharing;
 mod step;
 mod thread;
+mod thread_list;
 mod timing;
 mod topology;
 mod trace;
@@ -142,10 +143,11 @@ pub use memory::{Memory, MemoryFull, PAGE_SIZE};
 pub use npu_mc::machine::TrapReason;
 pub use registers::{LANES, Lanes};
 pub use rest::{HangReason, Status};
-pub use schedule::{Deadlock, Halt, Hung, QUANTUM, Schedule, by_thread, thread_list};
+pub use schedule::{Deadlock, Halt, Hung, QUANTUM, Schedule, by_thread};
 pub use shared::SCRATCHPAD_SIZE;
 pub use step::{Progress, Step};
 pub use thread::Thread;
+pub use thread_list::thread_list;
 pub use timing::{
     Awaited, ChromeTrace, CoreMisses, CoreSet, FunctionCounters, Issue, KanataTrace, LINE_SOURCES, Leg, LineMisses,
     LineRequest, LineSource, LinkUse, MissCounters, Misses, MissesReport, Names, NetworkCounters, NoSink, PLACES,

@@ -8,6 +8,7 @@ use crate::fill::split_mix;
 use crate::machine::{Machine, Stop, THREADS};
 use crate::parallel::Unjoined;
 use crate::rest::{HangReason, Rest};
+use crate::thread_list::thread_list;
 use crate::trace::TraceEvent;
 use std::fmt;
 
@@ -134,17 +135,6 @@ impl fmt::Display for Hung {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write(f, &[self.thread])
     }
-}
-
-/// Formats ascending numbers of threads, with a range for three or more in a row: `thread 3` or
-/// `threads 0-2, 5`.
-pub fn thread_list(numbers: &[usize]) -> String {
-    let parts = numbers.chunk_by(|a, b| a + 1 == *b).map(|row| match row {
-        [first, _, .., last] => format!("{first}-{last}"),
-        few => few.iter().map(usize::to_string).collect::<Vec<_>>().join(", "),
-    });
-    let noun = if numbers.len() == 1 { "thread" } else { "threads" };
-    format!("{noun} {}", parts.collect::<Vec<_>>().join(", "))
 }
 
 /// Groups elements that differ only in their thread. Returns the first element of each group with
