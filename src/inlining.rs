@@ -1,12 +1,11 @@
-//! Inlining of calls between the functions of a file or module, before each of them is compiled.
+//! Inlining of calls between the functions of a CLIF text, before each of them is compiled.
 //!
-//! A compilation sees one function, so whoever has several calls [`inline_calls`] first.
+//! A compilation sees one function, so its user calls [`inline_text`] with all functions first.
 
 use crate::isa::Isa;
 use crate::passes::Pass;
 pub use clif_opt::Error;
-pub use clif_opt::inline::Name;
-use clif_opt::inline::Unit;
+use clif_opt::inline::{Name, Unit};
 use cranelift_codegen::ir::{Function, UserFuncName};
 
 /// Replaces calls between functions by the bodies of their callees where that is worth it, if the
@@ -18,31 +17,17 @@ use cranelift_codegen::ir::{Function, UserFuncName};
 /// # Errors
 ///
 /// [`Error::Cranelift`] if Cranelift's inliner fails.
-pub fn inline_calls(isa: &Isa, functions: &mut [(Name, &mut Function)]) -> Result<(), Error> {
-    if !isa.runs(Pass::Inline) || functions.len() < 2 && !calls(functions) {
+pub fn inline_text(isa: &Isa, functions: &mut [Function]) -> Result<(), Error> {
+    if !isa.runs(Pass::Inline) {
         return Ok(());
     }
-    let unit = Unit::new(
-        functions.iter().map(|(name, function)| (name.clone(), &**function)),
-        isa,
-    );
-    for (name, function) in functions {
-        if let Some(inlined) = unit.inline(name, function, isa)? {
-            **function = inlined;
+    let unit = Unit::new(functions.iter().map(|function| (name_of(function), function)), isa);
+    for function in functions {
+        if let Some(inlined) = unit.inline(&name_of(function), function, isa)? {
+            *function = inlined;
         }
     }
     Ok(())
-}
-
-/// Replaces calls between the functions of a CLIF text, like [`inline_calls`].
-///
-/// # Errors
-///
-/// See [`inline_calls`].
-pub fn inline_text(isa: &Isa, functions: &mut [Function]) -> Result<(), Error> {
-    let names: Vec<Name> = functions.iter().map(name_of).collect();
-    let mut named: Vec<(Name, &mut Function)> = names.into_iter().zip(functions).collect();
-    inline_calls(isa, &mut named)
 }
 
 /// Returns the name of a function by which calls of its text refer to it.
@@ -51,9 +36,4 @@ fn name_of(function: &Function) -> Name {
         UserFuncName::Testcase(name) => Name::Text(name.raw().to_vec()),
         UserFuncName::User(name) => Name::User(name.clone()),
     }
-}
-
-/// Returns whether a function calls another one.
-fn calls(functions: &[(Name, &mut Function)]) -> bool {
-    functions.iter().any(|(_, function)| !function.dfg.ext_funcs.is_empty())
 }

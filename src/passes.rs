@@ -57,7 +57,7 @@ macro_rules! named {
 named! {
     /// An optional pass: code is correct without it.
     Pass: "pass that can be left out" {
-        /// Inlining of calls between the functions of a file or module.
+        /// Inlining of calls between the functions of a CLIF file.
         Inline = "inline",
         /// Compares of floats with constants.
         Compares = "compares",

@@ -55,7 +55,7 @@ impl Name {
     fn of_callee(func: &Function, callee: FuncRef) -> Option<Self> {
         match &func.dfg.ext_funcs[callee].name {
             ExternalName::TestCase(name) => Some(Self::Text(name.raw().to_vec())),
-            ExternalName::User(name) => Some(Self::User(func.params.user_named_funcs()[*name].clone())),
+            ExternalName::User(name) => func.params.user_named_funcs().get(*name).cloned().map(Self::User),
             _ => None,
         }
     }

@@ -21,11 +21,11 @@ use std::collections::{BTreeSet, HashSet};
 const LINES_AT_RISK: usize = 3;
 
 impl NpuModule {
-    /// Returns the address of a function, which is linked, for each of these threads of the machine
-    /// in a timed call. Makes the copies that the threads need. The numbers are in ascending order.
-    pub(super) fn entries(&mut self, start: &Target, numbers: &[usize]) -> Result<Vec<u32>, RunError> {
+    /// Returns the address at which each of these threads of the machine starts a timed call of a
+    /// function, which is linked at `address`. Makes the copies that the threads need. The numbers
+    /// are in ascending order.
+    pub(super) fn entries(&mut self, start: &Target, address: u32, numbers: &[usize]) -> Result<Vec<u32>, RunError> {
         let Some(Resolved::Object(first)) = self.resolve(start) else {
-            let address = self.address_of(start).unwrap_or_default();
             return Ok(vec![address; numbers.len()]);
         };
         let is_shared = numbers.array_windows().any(|[a, b]| a / THREADS == b / THREADS);

@@ -134,11 +134,9 @@ impl Device {
                 threads,
             });
         }
-        let mut common = args.to_vec();
-        common.extend(groups.map(|count| Arg::from(count as i32)));
         let launch = self.launch_each(kernel.function, config, |_, thread| {
-            let own = [thread.core, cores, threads].map(|number| Arg::from(number as i32));
-            common.iter().cloned().chain(own).collect()
+            let own = naplespu_spmd::dispatch_arguments(groups, thread.core, cores, threads);
+            args.iter().cloned().chain(own.map(Arg::from)).collect()
         })?;
         let finished = launch.wait()?;
         self.module_mut().write_back()?;

@@ -182,7 +182,7 @@ impl NpuModule {
     ) -> Result<Run, RunError> {
         let (name, address, signature) = self.linked(func)?;
         let entries = match &options.timed {
-            Some(_) => self.entries(&Target::Func(func), &numbers)?,
+            Some(_) => self.entries(&Target::Func(func), address, &numbers)?,
             None => vec![address; numbers.len()],
         };
         let infos = args.iter().map(|args| call_info(&name, &signature, args));

@@ -29,6 +29,13 @@ use std::collections::BTreeSet;
 /// core that take part, from thread 0.
 pub const DISPATCH_PARAMS: [&str; 6] = ["count_x", "count_y", "count_z", "place", "places", "threads"];
 
+/// Returns the arguments for [`DISPATCH_PARAMS`]: the work-groups of the dispatch in x, y and z, the
+/// number of a thread's core among the cores that take part, and the threads of each core.
+pub fn dispatch_arguments(groups: [u32; 3], core: usize, cores: usize, threads: usize) -> [i32; 6] {
+    let [x, y, z] = groups.map(u32::cast_signed);
+    [x, y, z, core as i32, cores as i32, threads as i32]
+}
+
 /// Number of barriers of a sync master, which the low bits of a barrier number select (manual of
 /// the machine, "Barriers").
 const BARRIERS_OF_MASTER: i64 = 32;

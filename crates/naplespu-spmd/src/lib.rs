@@ -17,15 +17,15 @@
 //!
 //! # Structure
 //!
-//! `conditions` simplifies conditions. `dispatch` adds the loops over work-groups and subgroups, still as scalar CLIF. Work-groups for
-//! which checks of bounds hold, by the `ranges` of their operands, execute a copy without them.
-//! `slots` lays out the stack slots of the lanes. `normalize` gives loops one preheader and one
+//! `conditions` simplifies conditions. `dispatch` adds the loops over work-groups and subgroups,
+//! still as scalar CLIF. Work-groups for which checks of bounds hold, by the `ranges` of their
+//! operands, execute a copy without them. `slots` lays out the stack slots of the lanes. `normalize` gives loops one preheader and one
 //! latch, and the function one return. `versions` and `loop_versions` copy code that all lanes
 //! execute in most subgroups (`copy`). `divergence` classifies values and branches, and `linearize`
 //! orders the blocks. `emit` writes the vector function, with `memory` for accesses, `lane_loop` for
 //! operations without a vector form, `ops` and `convert` for the others and `across` for operations
-//! across lanes, while `remarks` collects what became of instructions. `facts` has constants, booleans and alignment of scalar values, `builtins` the
-//! reserved names.
+//! across lanes. `explain` adds `remarks` about what became of instructions. `facts` has constants,
+//! booleans and alignment of scalar values, `builtins` the reserved names.
 
 #![deny(missing_docs)]
 
@@ -53,7 +53,7 @@ mod remarks;
 mod slots;
 mod versions;
 
-pub use dispatch::{DISPATCH_PARAMS, needs_group};
+pub use dispatch::{DISPATCH_PARAMS, dispatch_arguments, needs_group};
 pub use error::Error;
 pub use options::{LANE_COUNTS, Options};
 pub use remarks::{

@@ -7,12 +7,11 @@ use cranelift_codegen::Context;
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{Function, UserFuncName};
 use cranelift_module::{FuncId, Linkage, Module};
+use naplespu_jit::RunError;
 use naplespu_spmd::{LANE_COUNTS, Options, Remark};
 use npu_mc::machine::CACHE_LINE;
+use npu_sim::THREADS;
 use std::collections::{BTreeMap, HashMap};
-
-/// Threads of a core.
-const THREADS_OF_CORE: usize = npu_sim::THREADS;
 
 /// The work-groups of a dispatch, and the threads that execute them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -149,10 +148,17 @@ impl Store {
         args: &[Value],
         dispatch: &Dispatch,
     ) -> Result<(), CallError> {
+        if !(1..=THREADS).contains(&dispatch.threads) {
+            let refused = RunError::Threads {
+                asked: dispatch.threads,
+                available: THREADS,
+            };
+            return Err(refused.into());
+        }
         let prepared = self.prepare(item, args, dispatch)?;
         let (function, needs_group) = self.dispatch_function(item.id, &prepared)?;
         let options = &prepared.options;
-        let threads = dispatch.threads.clamp(1, THREADS_OF_CORE);
+        let threads = dispatch.threads;
         if needs_group && options.subgroups() as usize > threads {
             let refused = DispatchError::WorkGroup {
                 items: options.work_items(),
@@ -165,11 +171,9 @@ impl Store {
         let numbers = (0..dispatch.cores).flat_map(|core| (0..threads).map(move |thread| (core, thread)));
         let calls: BTreeMap<usize, Vec<DataValue>> = numbers
             .map(|(core, thread)| {
-                let places = [core, dispatch.cores, threads].map(|number| number as u32);
-                let own = dispatch.groups.into_iter().chain(places);
-                let own = own.map(|number| DataValue::I32(number.cast_signed()));
-                let all = args.iter().map(|arg| arg.to_clif()).chain(own).collect();
-                (core * THREADS_OF_CORE + thread, all)
+                let own = naplespu_spmd::dispatch_arguments(dispatch.groups, core, dispatch.cores, threads);
+                let all = args.iter().map(|arg| arg.to_clif()).chain(own.map(DataValue::I32));
+                (core * THREADS + thread, all.collect())
             })
             .collect();
         let numbers: Vec<usize> = calls.keys().copied().collect();

@@ -1,7 +1,6 @@
 //! Tests of the accelerator: memory, launches on threads and cores, limits, traps, host functions.
 
 use super::*;
-use cranelift_naplespu::inlining;
 use naplespu_jit::Device;
 use naplespu_jit::device::{self, Arg, DeviceError, Fault, LaunchConfig, Progress, ThreadId, ThreadSet};
 use naplespu_jit::{HostCall, HostStop};
@@ -17,7 +16,7 @@ fn target(level: &str) -> Arc<cranelift_naplespu::Isa> {
         .unwrap()
 }
 
-fn device(cores: usize, coherent: bool) -> Device {
+pub fn device(cores: usize, coherent: bool) -> Device {
     let config = Config {
         cores,
         coherent,
@@ -775,46 +774,6 @@ fn kernels_are_replaced_and_freed() {
     assert!(device.free_function(id).is_err());
     device.add_function(&part(5)).unwrap();
     assert_eq!(run(&mut device).unwrap(), word(50));
-}
-
-#[test]
-fn functions_compiled_at_once_are_those_compiled_one_by_one() {
-    let functions = super::parallel::many("");
-    let instructions: usize = functions.iter().map(|func| func.dfg.num_insts()).sum();
-    assert!(instructions > 10_000, "too few to be shared between threads");
-    let (mut one, mut many) = (device(1, true), device(1, true));
-    let mut inlined = functions.clone();
-    inlining::inline_text(one.module().npu_isa(), &mut inlined).unwrap();
-    let first: Vec<_> = inlined.iter().map(|func| one.add_function(func)).collect();
-    let second = many.add_functions(&functions);
-    assert_eq!(first.len(), second.len());
-    for (number, (first, second)) in first.iter().zip(&second).enumerate() {
-        match (first, second) {
-            (Ok(first), Ok(second)) => {
-                let [one, many] = [(&one, first), (&many, second)].map(|(device, id)| {
-                    let module = device.module();
-                    (module.code(*id).unwrap().bytes.clone(), module.function_address(*id))
-                });
-                assert_eq!(one, many, "{number}");
-            }
-            (Err(first), Err(second)) => {
-                assert_eq!((number, first.to_string()), (61, second.to_string()));
-            }
-            other => panic!("{other:?}"),
-        }
-    }
-    let run = |device: &mut Device| {
-        let kernel = device.function("f0").unwrap();
-        let launch = device.launch(kernel, ThreadSet::first(1), &[3.into()]).unwrap();
-        launch.wait().unwrap().results
-    };
-    assert_eq!(run(&mut one), run(&mut many));
-    let bad = many.function("bad").unwrap();
-    let error = many.launch(bad, ThreadSet::first(1), &[]).unwrap_err();
-    assert!(
-        matches!(error, DeviceError::Launch(RunError::Refused { .. })),
-        "{error}"
-    );
 }
 
 #[test]

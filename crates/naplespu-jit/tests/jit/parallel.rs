@@ -1,10 +1,12 @@
 //! Compilation on several threads has the same results as on one thread.
 
+use super::device::device;
 use super::*;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::InstructionData;
-use cranelift_naplespu::Isa;
-use naplespu_jit::{DefineError, Program, parallel};
+use cranelift_naplespu::{Isa, inlining};
+use naplespu_jit::device::{DeviceError, ThreadSet};
+use naplespu_jit::{DefineError, Device, Program, parallel};
 use std::sync::Arc;
 
 fn target(level: &str) -> Arc<Isa> {
@@ -124,4 +126,44 @@ fn modules_are_the_same() {
         results.push((codes, module.call(ids[0], &[DataValue::I32(3)]).unwrap()));
     }
     assert_eq!(results[0], results[1]);
+}
+
+#[test]
+fn functions_compiled_at_once_are_those_compiled_one_by_one() {
+    let functions = many("");
+    let instructions: usize = functions.iter().map(|func| func.dfg.num_insts()).sum();
+    assert!(instructions > 10_000, "too few to be shared between threads");
+    let (mut one, mut many) = (device(1, true), device(1, true));
+    let mut inlined = functions.clone();
+    inlining::inline_text(one.module().npu_isa(), &mut inlined).unwrap();
+    let first: Vec<_> = inlined.iter().map(|func| one.add_function(func)).collect();
+    let second = many.add_functions(&functions);
+    assert_eq!(first.len(), second.len());
+    for (number, (first, second)) in first.iter().zip(&second).enumerate() {
+        match (first, second) {
+            (Ok(first), Ok(second)) => {
+                let [one, many] = [(&one, first), (&many, second)].map(|(device, id)| {
+                    let module = device.module();
+                    (module.code(*id).unwrap().bytes.clone(), module.function_address(*id))
+                });
+                assert_eq!(one, many, "{number}");
+            }
+            (Err(first), Err(second)) => {
+                assert_eq!((number, first.to_string()), (61, second.to_string()));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let run = |device: &mut Device| {
+        let kernel = device.function("f0").unwrap();
+        let launch = device.launch(kernel, ThreadSet::first(1), &[3.into()]).unwrap();
+        launch.wait().unwrap().results
+    };
+    assert_eq!(run(&mut one), run(&mut many));
+    let bad = many.function("bad").unwrap();
+    let error = many.launch(bad, ThreadSet::first(1), &[]).unwrap_err();
+    assert!(
+        matches!(error, DeviceError::Launch(RunError::Refused { .. })),
+        "{error}"
+    );
 }

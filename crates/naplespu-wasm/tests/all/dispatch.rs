@@ -1,40 +1,16 @@
 //! Kernels of modules give the same results with any number of lanes and threads.
 
-use cranelift_codegen::settings::{self, Configurable};
-use cranelift_naplespu::isa::lookup_by_name;
-use naplespu_jit::NpuModule;
-use naplespu_wasm::{CallError, Config, Dispatch, Extern, Instance, Store, Value, WasmError};
+use crate::{load, store_of_threads};
+use naplespu_wasm::{CallError, Dispatch, Extern, Instance, Store, Value, WasmError};
 
 fn store(cores: usize) -> Store {
-    let mut flags = settings::builder();
-    flags.set("opt_level", "speed").unwrap();
-    flags.set("regalloc_checker", "true").unwrap();
-    let mut builder = lookup_by_name("naplespu").unwrap();
-    builder.set("strict_float", "true").unwrap();
-    builder
-        .set("atomics", if cores > 1 { "machine" } else { "core" })
-        .unwrap();
-    let isa = builder.finish(settings::Flags::new(flags)).unwrap();
     let device = npu_sim::Config {
         cores,
         // Strict machines with several cores refuse cache lines that two cores write.
         strict: cores == 1,
         ..npu_sim::Config::default()
     };
-    let config = Config {
-        thread_stacks: true,
-        ..Config::default()
-    };
-    let mut store = Store::new(NpuModule::with_config(isa, device).unwrap(), config);
-    store.module_mut().set_step_limit(200_000_000);
-    store
-}
-
-fn load(store: &mut Store, text: &str) -> Instance {
-    let bytes = wat::parse_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let instance = store.load(&bytes).unwrap();
-    store.start(&instance).unwrap();
-    instance
+    store_of_threads(&[("opt_level", "speed"), ("regalloc_checker", "true")], device)
 }
 
 /// Two work-groups of 48 work-items.
@@ -207,6 +183,10 @@ fn traps_and_refusals_name_the_cause() {
     assert!(outside.starts_with(expected), "{outside}");
     assert!(failure(KERNELS, "steps", &[0, 0], 8).starts_with("trap: integer divide by zero in steps.dispatch0"));
     assert!(failure(KERNELS, "reverse", &[0], 2).contains("needs 3 threads of a core with 16 lanes, 2 take part"));
+    for threads in [0, 9] {
+        let refused = format!("the call needs {threads} threads; the device has 8");
+        assert_eq!(failure(KERNELS, "saxpy", &[0, 96], threads), refused);
+    }
     let others = r#"(module
         (import "npu" "global_id_x" (func $id (result i32)))
         (memory 1)

@@ -1,39 +1,16 @@
 //! Tests of shared memory and atomic instructions on several hardware threads at once.
 
-use cranelift_codegen::settings::{self, Configurable};
-use cranelift_naplespu::isa::lookup_by_name;
-use naplespu_jit::NpuModule;
+use crate::{load, store_of_threads};
 use naplespu_spmd::builtins::Builtin;
-use naplespu_wasm::{CallError, Config, Dispatch, Extern, Instance, Store, Value};
+use naplespu_wasm::{CallError, Dispatch, Extern, Instance, Store, Value};
 use npu_sim::{CORE_LIMIT, THREADS};
 
 fn store(opt_level: &str, cores: usize) -> Store {
-    let mut flags = settings::builder();
-    flags.set("opt_level", opt_level).unwrap();
-    let mut builder = lookup_by_name("naplespu").unwrap();
-    builder.set("strict_float", "true").unwrap();
-    builder
-        .set("atomics", if cores > 1 { "machine" } else { "core" })
-        .unwrap();
-    let isa = builder.finish(settings::Flags::new(flags)).unwrap();
     let device = npu_sim::Config {
         cores,
         ..npu_sim::Config::default()
     };
-    let config = Config {
-        thread_stacks: true,
-        ..Config::default()
-    };
-    let mut store = Store::new(NpuModule::with_config(isa, device).unwrap(), config);
-    store.module_mut().set_step_limit(200_000_000);
-    store
-}
-
-fn add(store: &mut Store, text: &str) -> Instance {
-    let bytes = wat::parse_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let instance = store.load(&bytes).unwrap();
-    store.start(&instance).unwrap();
-    instance
+    store_of_threads(&[("opt_level", opt_level)], device)
 }
 
 /// Calls a function on this many threads; returns the result of each.
@@ -83,7 +60,7 @@ fn every_change_counts() {
     const TIMES: i32 = 20;
     for (level, threads, cores) in CASES {
         let mut store = store(level, cores);
-        let instance = add(&mut store, COUNTERS);
+        let instance = load(&mut store, COUNTERS);
         call(&mut store, &instance, "count", &[TIMES], threads);
         let all = TIMES * threads as i32;
         let mut get = |name: &str, at| store.invoke(&instance, name, &[Value::I32(at)]).unwrap()[0];
@@ -99,7 +76,7 @@ fn every_change_counts() {
 fn one_thread_gets_the_last_page() {
     for (level, threads, cores) in CASES {
         let mut store = store(level, cores);
-        let instance = add(&mut store, COUNTERS);
+        let instance = load(&mut store, COUNTERS);
         let results = call(&mut store, &instance, "grow", &[1], threads);
         let won = results.iter().filter(|result| **result == Value::I32(1)).count();
         let lost = results.iter().filter(|result| **result == Value::I32(-1)).count();
@@ -160,7 +137,7 @@ fn a_lock_that_waits() {
     const TIMES: i32 = 10;
     for (level, threads, cores) in CASES {
         let mut store = store(level, cores);
-        let instance = add(&mut store, WAITING);
+        let instance = load(&mut store, WAITING);
         call(&mut store, &instance, "guarded", &[TIMES], threads);
         let all = TIMES * threads as i32;
         assert_eq!(call(&mut store, &instance, "sum", &[], 1), [Value::I32(all)]);
@@ -169,7 +146,7 @@ fn a_lock_that_waits() {
             let mut store = self::store(level, CORE_LIMIT);
             // 128 threads that wait for the lock between cores execute many instructions.
             store.module_mut().set_step_limit(20_000_000_000);
-            let instance = add(&mut store, WAITING);
+            let instance = load(&mut store, WAITING);
             let others = CORE_LIMIT * THREADS - 1;
             let results = call(&mut store, &instance, "gather", &[others as i32, -1], others + 1);
             assert_eq!(results[0], Value::I32(others as i32));
@@ -182,7 +159,7 @@ fn as_many_are_woken_as_asked_for() {
     for (level, threads, cores) in CASES {
         for each in [1, 3, -1] {
             let mut store = store(level, cores);
-            let instance = add(&mut store, WAITING);
+            let instance = load(&mut store, WAITING);
             let others = threads as i32 - 1;
             let results = call(&mut store, &instance, "gather", &[others, each], threads);
             assert_eq!(results[0], Value::I32(others));
@@ -198,7 +175,7 @@ fn as_many_are_woken_as_asked_for() {
 fn waits_that_end_by_themselves() {
     for (level, threads, cores) in CASES {
         let mut store = store(level, cores);
-        let instance = add(&mut store, WAITING);
+        let instance = load(&mut store, WAITING);
         // All at once, so that the queue is emptied in any order.
         let results = call(&mut store, &instance, "late", &[], threads);
         assert_eq!(results, vec![Value::I32(2); threads]);
@@ -244,7 +221,7 @@ fn memory_that_is_not_shared() {
         (func (export "fence") atomic.fence)
         (func (export "wait") (result i32) (memory.atomic.wait32 (i32.const 0) (i32.const 0) (i64.const 0))))"#;
     let mut store = store("speed", 1);
-    let instance = add(&mut store, text);
+    let instance = load(&mut store, text);
     let mut call = |name: &str| store.invoke(&instance, name, &[]);
     assert_eq!(call("notify").unwrap(), [Value::I32(0)]);
     assert_eq!(call("add").unwrap(), [Value::I32(0)]);
@@ -312,7 +289,7 @@ fn the_header_declares_what_there_is() {
     );
     for (level, threads, cores) in CASES {
         let mut store = store(level, cores);
-        let instance = add(&mut store, &text);
+        let instance = load(&mut store, &text);
         call(&mut store, &instance, "all", &[], threads);
         let Some(Extern::Func(kernel)) = instance.export("kernel") else {
             panic!("no kernel");
@@ -345,7 +322,7 @@ fn a_line_has_the_addresses_of_its_bytes() {
             (i32.load offset=60 (i32.const 64))))"#;
     for (level, _, cores) in CASES {
         let mut store = store(level, cores);
-        let instance = add(&mut store, text);
+        let instance = load(&mut store, text);
         for at in [64, 65, 66, 67, 127] {
             let came = call(&mut store, &instance, "through", &[at], 1);
             assert_eq!(came, [Value::I32(at + 5)], "{level} {at}");

@@ -7,6 +7,7 @@ use cranelift_codegen::ir::Function;
 use naplespu_jit::device::{Arg, Buffer, LaunchConfig, ThreadSet};
 use naplespu_jit::{Device, function_name};
 use naplespu_spmd::{LANE_COUNTS, Options, Remark};
+use npu_mc::machine::CACHE_LINE;
 use npu_sim::THREADS;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -173,6 +174,9 @@ pub fn run_clif(
     execute: &ExecuteArgs,
     (operands, print): (&[Operand], &[(usize, Number)]),
 ) -> Outcome {
+    if let Some(option) = execute.not_of_dispatch() {
+        return Err(Stop::Usage(format!("a dispatch of a CLIF file has no {option}")));
+    }
     let input::Loaded { file, isa, .. } = input::load(path, settings)?;
     let functions: Vec<Function> = file.functions.iter().map(|case| case.with_lines()).collect();
     let Some((kernel, callees)) = functions.split_first() else {
@@ -189,8 +193,8 @@ pub fn run_clif(
     let machine = execute.device()?;
     let (cores, threads) = shape(&machine)?;
     let alignment = |operand: &Operand| match operand {
-        Operand::Number(number) => 1 << number.trailing_zeros().min(6),
-        Operand::Buffer(_) => 64,
+        Operand::Number(number) => 1 << number.trailing_zeros().min(CACHE_LINE.trailing_zeros()),
+        Operand::Buffer(_) => CACHE_LINE,
     };
     let mut options = Options {
         workgroup_size: args.workgroup_size.unwrap_or([1; 3]),

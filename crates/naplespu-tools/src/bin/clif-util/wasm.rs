@@ -20,8 +20,7 @@ use std::sync::Arc;
 /// Compile a WebAssembly module, and run a function of it in the simulator
 ///
 /// The default settings are `opt_level=speed`, `strict_float=true` (but not with --dispatch), and
-/// `atomics=machine` with
-/// threads of several cores.
+/// `atomics=machine` with threads of several cores.
 ///
 /// All threads call the function at once with the same arguments. Each has its part of the shadow
 /// stack.

@@ -226,10 +226,23 @@ impl ExecuteArgs {
             (self.random_turns.is_some(), "--random-turns"),
             (self.coherent, "--coherent"),
         ];
-        options
-            .iter()
-            .find(|(is_given, _)| *is_given)
-            .map(|(_, option)| *option)
+        given(&options)
+    }
+
+    /// Returns an option that dispatches of CLIF files do not have.
+    pub fn not_of_dispatch(&self) -> Option<&'static str> {
+        let options = [
+            (self.trace.is_some(), "--trace"),
+            (self.wants_profile(), "--profile"),
+            (self.gdb.is_some(), "--gdb"),
+            (self.random_turns.is_some(), "--random-turns"),
+            (!self.dump.is_empty(), "--dump"),
+            (self.regs, "--regs"),
+            (!self.cr.is_empty(), "--cr"),
+            (self.waits.is_some() || self.waits_json.is_some(), "--waits"),
+            (self.misses.start().is_some(), "--misses"),
+        ];
+        given(&options)
     }
 
     /// Returns the order of turns without the timing model.
@@ -249,6 +262,12 @@ impl ExecuteArgs {
             second_level_delay: self.l2delay,
         })
     }
+}
+
+/// Returns the first given option.
+fn given(options: &[(bool, &'static str)]) -> Option<&'static str> {
+    let mut given = options.iter().filter(|(is_given, _)| *is_given);
+    given.next().map(|(_, option)| *option)
 }
 
 /// Returns an instruction word as text.
